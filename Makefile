@@ -1,0 +1,44 @@
+# make run Q="..."   answer one question          make test    the default test suite
+# make check         lint, types, import arrows   make evals   the offline eval suites
+Q ?= what GPU for 70B QLoRA?
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: run test check evals setup bench clean
+
+run: $(VENV)/.run
+	@$(BIN)/advisor ask "$(Q)"
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+evals: $(VENV)/.dev
+	$(BIN)/advisor eval run
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m evals.bench
+
+setup: $(VENV)/.run
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# The stamp files keep a second `make run` from touching the network.
+$(VENV)/.run: $(VENV)/bin/python requirements.lock pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
+	@$(BIN)/python -m knowledge.build > /dev/null
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@
+
+clean:
+	rm -rf $(VENV) knowledge/knowledge.db .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,1 @@
+"""The models behind one door: the built-in planner and, lazily, litellm."""

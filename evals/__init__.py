@@ -1,0 +1,1 @@
+"""Suites of questions with pinned numbers, published measurements, graders and the report."""

@@ -1,0 +1,1 @@
+"""One adapter a surface or outside world; each translates, none computes."""

@@ -1,0 +1,1 @@
+"""Model configurations from the Hugging Face hub."""

@@ -1,0 +1,1 @@
+"""Facts with source and date: typed reads over one read-only SQLite file, and the data it is built from."""

@@ -1,0 +1,79 @@
+"""Turn ``knowledge/data`` into one read-only SQLite file: ``python -m knowledge.build [PATH]``.
+
+Deterministic: the same data files give the same content hash, which is the ``kb_version`` that results carry.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import sqlite_utils
+
+DATA = Path(__file__).parent / "data"
+
+
+def build(path: Path) -> str:
+    """Write the knowledge base to ``path`` (atomically) and return its version."""
+    version = data_version()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, partial = tempfile.mkstemp(dir=path.parent, suffix=".partial")
+    os.close(handle)
+    try:
+        db = sqlite_utils.Database(partial)
+        _facts(db)
+        _prices(db)
+        db["meta"].insert({"key": "version", "value": version}, pk="key")  # type: ignore[union-attr]
+        db.vacuum()
+        db.close()
+        os.replace(partial, path)
+    finally:
+        if os.path.exists(partial):
+            os.unlink(partial)
+    return version
+
+
+def data_version() -> str:
+    """Hash of every data file and of this file: changes whenever the built content could."""
+    digest = hashlib.sha256()
+    for file in sorted([*DATA.rglob("*"), Path(__file__)]):
+        if file.is_file():
+            digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def read_json(name: str) -> list[dict[str, Any]]:
+    """The rows of one JSON data file."""
+    rows: list[dict[str, Any]] = json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
+    return rows
+
+
+def _facts(db: Any) -> None:
+    for kind in ("models", "gpus", "links", "instances"):
+        rows, names = [], []
+        for row in read_json(kind):
+            key = row.get("id") or f"{row['provider']} {row['instance_type']}"
+            if key.startswith("_"):
+                continue
+            rows.append({"id": key, "record": json.dumps(row)})
+            short = key.split("/")[-1] if kind == "models" else row.get("instance_type", key)
+            for alias in {key, short, *row.get("aliases", [])}:
+                names.append({"kind": kind, "name": alias.casefold(), "id": key})
+        db[kind].insert_all(rows, pk="id")
+        db["names"].insert_all(names, pk=("kind", "name"), ignore=True)
+
+
+def _prices(db: Any) -> None:
+    with (DATA / "prices.csv").open(encoding="utf-8", newline="") as file:
+        db["prices"].insert_all(dict(row, id=number) for number, row in enumerate(csv.DictReader(file), 1))
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "knowledge.db"
+    sys.stdout.write(f"{target} {build(target)}\n")

@@ -1,0 +1,49 @@
+"""The read-only connection to the knowledge base; builds the file once where it is missing or out of date."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from functools import lru_cache
+from pathlib import Path
+
+_BUILT = Path(__file__).parent / "knowledge.db"
+_LOCAL = threading.local()
+
+
+def connection() -> sqlite3.Connection:
+    """This thread's read-only connection; rows behave as mappings."""
+    found: sqlite3.Connection | None = getattr(_LOCAL, "connection", None)
+    if found is None:
+        found = sqlite3.connect(f"file:{database_path()}?mode=ro&immutable=1", uri=True)
+        found.row_factory = sqlite3.Row
+        _LOCAL.connection = found
+    return found
+
+
+@lru_cache(maxsize=1)
+def database_path() -> Path:
+    """Where the built file lies: beside the package, or in the user's cache when that is not writable."""
+    override = os.environ.get("ADVISOR_KNOWLEDGE_DB")
+    if override:
+        return Path(override)
+    if _BUILT.exists():
+        return _BUILT
+    from knowledge.build import build, data_version  # the builder's imports are paid only when something is to build
+
+    if os.access(_BUILT.parent, os.W_OK):
+        build(_BUILT)
+        return _BUILT
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "training-infrastructure-advisor"
+    target = cache / f"knowledge-{data_version()}.db"
+    if not target.exists():
+        build(target)
+    return target
+
+
+@lru_cache(maxsize=1)
+def kb_version() -> str:
+    """The content hash that results carry."""
+    row = connection().execute("select value from meta where key = 'version'").fetchone()
+    return str(row["value"])

@@ -1,0 +1,1 @@
+"""Pure deterministic functions: the formulas, and the registry that declares each one as a tool."""

@@ -1,0 +1,4 @@
+"""The list of tool modules, in the order in which surfaces show them. Importing this registers them all.
+
+A new tool: write its module, add one line here.
+"""

@@ -1,0 +1,152 @@
+"""One declaration a tool: ``@tool`` on a function from an input model to an output model.
+
+The LLM schema, HTTP route, MCP tool, CLI command and documentation are all derived from the ``ToolSpec`` it stores.
+The function itself is returned unchanged, so tests and evals call it directly.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, get_type_hints
+
+from pydantic import BaseModel, ValidationError
+
+from tools.errors import BadValue, InputProblem, MissingValue, UnknownName, nearest
+from tools.result import ToolResult
+
+F = TypeVar("F", bound=Callable[..., ToolResult])
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as every surface sees it."""
+
+    name: str
+    fn: Callable[..., ToolResult]
+    input_model: type[BaseModel]
+    output_model: type[ToolResult]
+    summary: str
+    description: str
+    examples: tuple[dict[str, Any], ...] = field(default=())
+
+    def call(self, arguments: dict[str, Any]) -> ToolResult:
+        """Validate and run. Raises InputProblem for anything that the caller can mend."""
+        return self.fn(parse_input(self.input_model, arguments))
+
+    def input_schema(self) -> dict[str, Any]:
+        """JSON Schema of the arguments, with units and descriptions."""
+        return self.input_model.model_json_schema()
+
+    def output_schema(self) -> dict[str, Any]:
+        """JSON Schema of the result."""
+        return self.output_model.model_json_schema()
+
+
+_REGISTRY: dict[str, ToolSpec] = {}
+
+
+def tool(name: str, examples: list[dict[str, Any]] | None = None) -> Callable[[F], F]:
+    """Register a tool; fails at import if it lacks models or a docstring."""
+
+    def register(fn: F) -> F:
+        hints = get_type_hints(fn)
+        result = hints.pop("return", None)
+        params = [hint for hint in hints.values() if inspect.isclass(hint) and issubclass(hint, BaseModel)]
+        if len(params) != 1 or not (inspect.isclass(result) and issubclass(result, ToolResult)):
+            raise TypeError(f"tool {name}: needs one pydantic input model and a ToolResult return type")
+        doc = inspect.getdoc(fn)
+        if not doc:
+            raise TypeError(f"tool {name}: needs a docstring that names its formula")
+        if name in _REGISTRY:
+            raise TypeError(f"tool {name} is declared twice")
+        summary, _, rest = doc.partition("\n")
+        _REGISTRY[name] = ToolSpec(name, fn, params[0], result, summary.strip(), rest.strip(), tuple(examples or ()))
+        return fn
+
+    return register
+
+
+def all_tools() -> dict[str, ToolSpec]:
+    """Every registered tool by name, in the order of declaration."""
+    import tools.catalogue  # noqa: F401  the list of tool modules; importing it registers them
+
+    return dict(_REGISTRY)
+
+
+def get_tool(name: str) -> ToolSpec:
+    """The tool of this name; UnknownName with the nearest names otherwise."""
+    specs = all_tools()
+    if name not in specs:
+        raise UnknownName(
+            "unknown_tool",
+            f"There is no tool named {name!r}.",
+            field="tool",
+            hint="`advisor tools` lists them.",
+            candidates=nearest(name, specs),
+        )
+    return specs[name]
+
+
+def parse_input(model: type[BaseModel], arguments: dict[str, Any]) -> BaseModel:
+    """Validated input, or one InputProblem naming the first field at fault in our own words."""
+    try:
+        return model.model_validate(arguments)
+    except ValidationError as err:
+        raise _problem(model, err) from None
+
+
+def _problem(model: type[BaseModel], err: ValidationError) -> InputProblem:
+    first = err.errors(include_url=False)[0]
+    where = str(first["loc"][0]) if first["loc"] else None
+    kind, context = first["type"], first.get("ctx", {})
+    cause = context.get("error")
+    if isinstance(cause, InputProblem):
+        return cause
+    if kind == "extra_forbidden":
+        return BadValue(
+            "unknown_argument",
+            f"There is no argument {where!r}.",
+            field=where,
+            hint="Leave it out or use one of the candidates.",
+            candidates=nearest(where or "", model.model_fields),
+        )
+    if kind == "missing":
+        return MissingValue("missing_argument", f"{where!r} is needed.", field=where, hint=_about(model, where))
+    if kind == "literal_error":
+        allowed = [part.strip(" '") for part in str(context.get("expected", "")).replace(" or ", ",").split(",")]
+        allowed = [name for name in allowed if name]
+        asked = _short(first["input"])
+        return BadValue(
+            "not_a_choice",
+            f"{where!r} cannot be {asked}.",
+            field=where,
+            hint="One of: " + ", ".join(allowed) + ".",
+            candidates=nearest(str(first["input"])[:64], allowed) or allowed[:5],
+        )
+    bounds = {"greater_than": "gt", "greater_than_equal": "ge", "less_than": "lt", "less_than_equal": "le"}
+    if kind in bounds:
+        bound = context.get(bounds[kind])
+        word = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}[bounds[kind]]
+        return BadValue(
+            "out_of_range",
+            f"{where!r} must be {word} {bound}, not {_short(first['input'])}.",
+            field=where,
+            hint=_about(model, where),
+            candidates=[str(bound)] if bounds[kind] in ("ge", "le") else [],
+        )
+    message = str(first["msg"]).removeprefix("Value error, ")
+    return BadValue(
+        "bad_value", f"{where!r}: {message} (given {_short(first['input'])}).", field=where, hint=_about(model, where)
+    )
+
+
+def _about(model: type[BaseModel], where: str | None) -> str | None:
+    info = model.model_fields.get(where or "")
+    return info.description if info else None
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

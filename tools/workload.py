@@ -1,0 +1,286 @@
+"""The workload: what is trained and how. One input model shared by the tools, resolved once into a ``Job``.
+
+Every default is written as an assumption of the result, so that nothing is silently chosen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from knowledge.types import Architecture
+from tools.architectures import resolve_architecture
+from tools.errors import BadValue
+from tools.result import Assumption
+from tools.units import Unit, parse_count
+
+Task = Literal["train", "inference"]
+Method = Literal[
+    "full", "pretrain", "continued_pretrain", "lora", "qlora", "dora", "dpo", "orpo", "kto", "grpo", "ppo", "reward"
+]
+Precision = Literal["bf16", "fp16", "fp32", "bf16_mixed", "fp16_mixed", "fp8", "int8", "int4", "nf4", "fp4", "mxfp4"]
+Optimizer = Literal[
+    "adamw",
+    "adamw_8bit",
+    "paged_adamw",
+    "paged_adamw_8bit",
+    "adafactor",
+    "lion",
+    "sgd",
+    "sgd_momentum",
+    "muon",
+    "galore",
+]
+Checkpointing = Literal["none", "selective", "full"]
+Attention = Literal["flash", "sdpa", "eager"]
+Sharding = Literal["none", "ddp", "zero1", "zero2", "zero3", "fsdp", "hsdp"]
+Offload = Literal["none", "optimizer", "all", "nvme"]
+Framework = Literal[
+    "hf", "trl", "axolotl", "llama-factory", "unsloth", "torchtune", "torchtitan", "litgpt", "llm-foundry", "megatron",
+    "nemo", "deepspeed", "fms", "nanogpt", "maxtext",
+]  # fmt: skip
+
+_METHOD_ALIASES = {"sft": "full", "finetune": "full", "full_ft": "full", "pre-train": "pretrain", "rlhf": "ppo"}
+
+
+class WorkloadInput(BaseModel):
+    """What is trained and how; every field but the model has a stated default."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str | dict[str, Any] = Field(
+        description='Known name or hub id (llama-3.1-8b), a bare size (70B), or parameters: {"params_b": 7, ...}.'
+    )
+    task: Task = Field(default="train")
+    method: Method | None = Field(
+        default=None, description="full, pretrain, lora, qlora, dora, dpo, grpo, ...; default full (train)."
+    )
+    precision: Precision | None = Field(default=None, description="Compute and weight precision; default bf16.")
+    optimizer: Optimizer | None = Field(default=None, description="Default adamw.")
+    lora_rank: int | None = Field(default=None, ge=1, le=65536, description="Default 16.")
+    lora_targets: str | list[str] | None = Field(
+        default=None, description="'all-linear' (default), 'attention', 'qv', or module names such as q_proj."
+    )
+    seq_len: int | None = Field(default=None, ge=1, le=100_000_000, description="Tokens a sample; default 2048.")
+    micro_batch: int | None = Field(default=None, ge=1, le=1_000_000, description="Samples a GPU a pass; default 1.")
+    grad_accum: int | None = Field(default=None, ge=1, le=1_000_000, description="Passes a step; default 1.")
+    activation_checkpointing: Checkpointing | bool | None = Field(
+        default=None, description="none, selective or full; default full above 1B parameters, else none."
+    )
+    attention: Attention | None = Field(default=None, description="Attention kernel; default flash (or SDPA).")
+    sharding: Sharding | None = Field(default=None, description="Default none on one GPU, fsdp on several.")
+    n_gpus: int | None = Field(default=None, ge=1, le=1_000_000, description="Default 1.")
+    tp: int = Field(default=1, ge=1, le=1024, description="Tensor parallel degree.")
+    pp: int = Field(default=1, ge=1, le=1024, description="Pipeline parallel degree.")
+    cp: int = Field(default=1, ge=1, le=1024, description="Context parallel degree.")
+    ep: int = Field(default=1, ge=1, le=1024, description="Expert parallel degree.")
+    cpu_offload: Offload | bool | None = Field(default=None, description="none, optimizer or all; default none.")
+    framework: Framework | None = Field(default=None, description="Whose memory and precision conventions; default hf.")
+    compile: bool | None = Field(default=None, description="torch.compile; default false.")
+    fused_loss: bool | None = Field(default=None, description="Chunked or fused cross-entropy (Liger, Unsloth).")
+
+    @field_validator("method", mode="before")
+    @classmethod
+    def _method_alias(cls, value: object) -> object:
+        return _METHOD_ALIASES.get(value.lower(), value.lower()) if isinstance(value, str) else value
+
+    @field_validator("seq_len", "micro_batch", "n_gpus", mode="before")
+    @classmethod
+    def _counts(cls, value: object, info: Any) -> object:
+        return int(parse_count(value, info.field_name)) if isinstance(value, str) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A workload with every choice made; what the formulas take."""
+
+    arch: Architecture
+    task: Task
+    method: Method
+    precision: Precision
+    optimizer: Optimizer
+    lora_rank: int
+    lora_targets: tuple[str, ...]
+    seq_len: int
+    micro_batch: int
+    grad_accum: int
+    checkpointing: Checkpointing
+    attention: Attention
+    sharding: Sharding
+    n_gpus: int
+    tp: int
+    pp: int
+    cp: int
+    ep: int
+    offload: Offload
+    framework: Framework
+    compile: bool
+    fused_loss: bool
+    assumptions: tuple[Assumption, ...] = field(default=(), compare=False)
+
+    @property
+    def dp(self) -> int:
+        """Data-parallel replicas (ZeRO and FSDP shard over these)."""
+        return self.n_gpus // (self.tp * self.pp * self.cp)
+
+    @property
+    def tokens_per_micro_batch(self) -> int:
+        """Tokens one replica passes through at a time."""
+        return self.micro_batch * self.seq_len
+
+    @property
+    def tokens_per_step(self) -> int:
+        """Global batch in tokens."""
+        return self.tokens_per_micro_batch * self.grad_accum * self.dp
+
+    @property
+    def is_adapter(self) -> bool:
+        """Whether only adapters are trained."""
+        return self.method in ("lora", "qlora", "dora")
+
+
+def resolve(given: WorkloadInput) -> Job:
+    """Choose every default, checking what cannot be. Raises InputProblem."""
+    arch, assumed = resolve_architecture(given.model)
+    note = _Noter(assumed)
+    method: Method = note("method", given.method, "full", "every weight is trained unless LoRA or QLoRA is named")
+    n_gpus: int = note("n_gpus", given.n_gpus, max(1, given.tp * given.pp * given.cp), "", quiet=True)
+    precision: Precision = note(
+        "precision", given.precision, "nf4" if method == "qlora" else "bf16", "usual today; 4-bit base under QLoRA"
+    )
+    checkpointing = _checkpointing(given, arch, note)
+    seq_len: int = note("seq_len", given.seq_len, min(2048, arch.max_seq_len or 2048), "common fine-tuning length")
+    job = Job(
+        arch=arch,
+        task=given.task,
+        method=method,
+        precision=precision,
+        optimizer=note("optimizer", given.optimizer, "adamw", "what nearly everyone trains with"),
+        lora_rank=note("lora_rank", given.lora_rank, 16, "PEFT recipes' usual rank", quiet=not _adapter(method)),
+        lora_targets=_targets(given, method, note),
+        seq_len=seq_len,
+        micro_batch=note("micro_batch", given.micro_batch, 1, "the smallest: gradient accumulation does the rest"),
+        grad_accum=note("grad_accum", given.grad_accum, 1, "", quiet=True),
+        checkpointing=checkpointing,
+        attention=note("attention", given.attention, "flash", "default kernel of current stacks"),
+        sharding=note(
+            "sharding", given.sharding, "none" if n_gpus == 1 else "fsdp", "shards states over the GPUs",
+            quiet=n_gpus == 1,
+        ),
+        n_gpus=n_gpus,
+        tp=given.tp,
+        pp=given.pp,
+        cp=given.cp,
+        ep=given.ep,
+        offload=_offload(given.cpu_offload),
+        framework=note("framework", given.framework, "hf", "Hugging Face Trainer conventions"),
+        compile=bool(given.compile),
+        fused_loss=note("fused_loss", given.fused_loss, False, "", quiet=True),
+        assumptions=tuple(note.assumed),
+    )  # fmt: skip
+    _check(job)
+    return job
+
+
+_UNITS: dict[str, Unit] = {"seq_len": "tokens", "n_gpus": "GPUs"}
+
+
+class _Noter:
+    """Takes a given value or its default, and writes the default down."""
+
+    def __init__(self, assumed: list[Assumption]) -> None:
+        self.assumed = list(assumed)
+
+    def __call__(self, name: str, given: Any, default: Any, why: str, quiet: bool = False) -> Any:
+        if given is not None:
+            return given
+        if not quiet:
+            unit = _UNITS.get(name, "")
+            self.assumed.append(Assumption(name=name, value=default, unit=unit, why=why, argument=name))
+        return default
+
+
+def _adapter(method: str) -> bool:
+    return method in ("lora", "qlora", "dora")
+
+
+def _checkpointing(given: WorkloadInput, arch: Architecture, note: _Noter) -> Checkpointing:
+    asked = given.activation_checkpointing
+    if isinstance(asked, bool):
+        return "full" if asked else "none"
+    if asked is None and given.task == "inference":
+        return "none"
+    default = "full" if arch.total_params > 1e9 else "none"
+    chosen: Checkpointing = note(
+        "activation_checkpointing", asked, default, "usual above 1B parameters; recomputes the forward pass"
+    )
+    return chosen
+
+
+def _targets(given: WorkloadInput, method: str, note: _Noter) -> tuple[str, ...]:
+    asked = given.lora_targets
+    if asked is None:
+        note(
+            "lora_targets",
+            None,
+            "all-linear",
+            "QLoRA paper: adapters on every linear layer",
+            quiet=not _adapter(method),
+        )
+        return ("all-linear",)
+    if isinstance(asked, str):
+        asked = [part for part in asked.replace(",", " ").split() if part]
+    return tuple(asked)
+
+
+def _offload(asked: Offload | bool | None) -> Offload:
+    if asked is None or asked is False:
+        return "none"
+    return "all" if asked is True else asked
+
+
+def _check(job: Job) -> None:
+    shards = job.tp * job.pp * job.cp
+    if job.n_gpus % shards:
+        raise BadValue(
+            "layout_does_not_divide",
+            f"{job.n_gpus} GPUs cannot be split into tensor {job.tp} x pipeline {job.pp} x context {job.cp}.",
+            field="n_gpus",
+            hint="n_gpus must be a multiple of tp x pp x cp.",
+            candidates=[str(max(1, job.n_gpus // shards) * shards)],
+        )
+    arch = job.arch
+    if arch.n_heads and arch.n_heads % job.tp:
+        degrees = [n for n in (1, 2, 4, 8, 16, 32, 64) if arch.n_heads % n == 0 and n <= job.tp]
+        raise BadValue(
+            "tp_does_not_divide_heads",
+            f"Tensor parallel {job.tp} does not divide {arch.n_heads} attention heads of {arch.id}.",
+            field="tp",
+            candidates=[str(degrees[-1])],
+        )
+    if arch.n_layers and job.pp > arch.n_layers:
+        raise BadValue(
+            "more_stages_than_layers",
+            f"{job.pp} pipeline stages for {arch.n_layers} layers.",
+            field="pp",
+            candidates=[str(arch.n_layers)],
+        )
+    if _adapter(job.method) and arch.hidden_size and job.lora_rank > arch.hidden_size:
+        raise BadValue(
+            "rank_above_hidden",
+            f"LoRA rank {job.lora_rank} is above the hidden size of {arch.hidden_size}.",
+            field="lora_rank",
+            hint="Above the hidden size an adapter is larger than the layer it adapts.",
+            candidates=["16", "64", str(arch.hidden_size)],
+        )
+    if job.ep > 1 and (arch.moe is None or arch.moe.n_experts % job.ep):
+        experts = arch.moe.n_experts if arch.moe else 0
+        fits = [str(n) for n in range(job.ep, 0, -1) if experts and experts % n == 0][:1] or ["1"]
+        raise BadValue(
+            "ep_does_not_divide_experts",
+            f"Expert parallel {job.ep} does not divide {experts} experts of {arch.id}.",
+            field="ep",
+            candidates=fits,
+        )
