@@ -62,7 +62,7 @@ _NUMBER = re.compile(r"^\s*([+-]?(?:\d[\d_,]*)?\.?\d+(?:[eE][+-]?\d+)?|\d+)\s*(.
 
 
 def parse_bytes(text: str | float, field: str = "size") -> float:
-    """Bytes from "80GB", "80 GiB", "512 MiB"; a bare number is bytes. Bits ("8 Gb") count an eighth."""
+    """Bytes from "80GB", "80 GiB", "16gb"; a bare number is bytes. "8 Gb" and "8 Gbit" are bits, an eighth each."""
     number, unit = _split(text, field)
     match = re.fullmatch(r"([kKmMgGtTpP]i?)?(B|b|bytes?|bits?)?", unit)
     if not match:
@@ -75,7 +75,9 @@ def parse_bytes(text: str | float, field: str = "size") -> float:
         )
     prefix, suffix = (match[1] or "").lower(), match[2] or "B"
     scale = _BINARY[prefix] if prefix in _BINARY else _DECIMAL[prefix]
-    return number * scale / (8 if suffix in ("b", "bit", "bits") else 1)
+    # People write 16gb for bytes; only a capital prefix before a small b (8 Gb), or the word, means bits.
+    bits = suffix.startswith("bit") or (suffix == "b" and (match[1] or "")[:1].isupper())
+    return number * scale / (8 if bits else 1)
 
 
 def parse_rate(text: str | float, field: str = "bandwidth") -> float:
@@ -85,6 +87,9 @@ def parse_rate(text: str | float, field: str = "bandwidth") -> float:
     ethernet = re.fullmatch(r"([gG])[bB]?[eE]", cleaned)
     if ethernet:
         return number * 1e9 / 8
+    per_second = re.fullmatch(r"([kKmMgGtT])(?:[bB]|bits?)ps", cleaned)
+    if per_second and "B" not in cleaned:
+        return number * _DECIMAL[per_second[1].lower()] / 8  # 25gbps, 25 Gbps: always bits
     cleaned = re.sub(r"(?:/s|ps|/sec)$", "", cleaned)
     return parse_bytes(f"{number} {cleaned}", field)
 
