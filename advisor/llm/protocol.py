@@ -1,0 +1,124 @@
+"""What passes between the turn loop and a model: messages and tool schemas in, text or tool calls out, streamed.
+
+The loop knows only this file. Two models implement ``Model``: the built-in planner
+(``advisor.llm.planner.Planner``, built without arguments) and any provider through litellm
+(``advisor.llm.client.LitellmModel``). Both see the same messages:
+
+    system     rules and the tools' one-line summaries
+    user       a question as typed; earlier questions of the conversation come first
+    assistant  an earlier answer, or (with ``tool_calls``) the calls that the model asked for
+    tool       one for each call, in order; ``content`` is the JSON that ``advisor.tool_payload`` makes
+
+A model answers one step at a time: either ToolCalls (the loop runs them, appends the results and asks again) or text,
+then exactly one Finish. Text refers to facts as ``[[t1.peak_per_gpu]]`` (forms: ``|range``, ``|GiB``, see
+``tools.result``) and to a result's table as ``[[table:t1.bill]]``, with the ids that the tool messages carry. The
+loop prints them, checks every other number, and adds what was assumed and the sources, so a model writes neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, Protocol
+
+Role = Literal["system", "user", "assistant", "tool"]
+Status = Literal["answered", "needs_input", "declined", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that a model asks for. ``id`` is opaque: providers pack data into it."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+    unreadable: str | None = None  # the argument text where it was no JSON object; the loop hands back an error
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One entry of the conversation as a model sees it."""
+
+    role: Role
+    content: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None  # role "tool": which call this answers
+    name: str | None = None  # role "tool": the tool's name
+
+
+class ToolSchema:
+    """A tool as offered to a model. The JSON Schema is built only when a model reads it: the planner never does."""
+
+    def __init__(self, name: str, summary: str, description: str, build: Callable[[], dict[str, Any]]) -> None:
+        self.name = name
+        self.summary = summary
+        self.description = description
+        self._build = build
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        """JSON Schema of the arguments."""
+        return self._build()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One step: everything said so far and what may be called."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSchema, ...]
+    deadline: float  # time.monotonic() by which the step must be over
+    allow_tools: bool = True  # False when the step limit is reached or a repair is asked for: answer in words now
+    max_output_tokens: int = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """A piece of the answer's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one step, 0 where the provider did not say."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The end of a step. ``status`` is for a step that ends in text: a question back, a polite no, or an answer."""
+
+    status: Status = "answered"
+    reason: Literal["stop", "tool_calls", "length"] = "stop"
+    usage: Usage = Usage()
+    suggestions: tuple[str, ...] = ()  # what the user may ask next, as typed
+
+
+ModelEvent = TextDelta | ToolCall | Finish
+
+
+class ModelFailed(Exception):
+    """The model gave no usable step: provider down, deadline over, reply unreadable. The next model is tried.
+
+    ``code`` is one of: timeout, rate_limited, unavailable, bad_reply, refused, misconfigured, missing.
+    ``message`` is ours, never the provider's text, which may echo a key.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class Model(Protocol):
+    """A planner or a provider's model. ``reply`` runs in the caller's thread and may raise ModelFailed."""
+
+    name: str  # "planner" or "provider/name"
+
+    def reply(self, request: ModelRequest) -> Iterator[ModelEvent]:
+        """The next step: text pieces or tool calls, then one Finish."""
+        ...
