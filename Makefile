@@ -43,7 +43,7 @@ $(VENV)/.dev: $(VENV)/.run requirements-dev.lock
 clean:
 	rm -rf $(VENV) knowledge/knowledge.db .pytest_cache .mypy_cache .ruff_cache
 
-lock:
+lock: $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --extra build --extra llm --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-annotate --no-header -q -o requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --extra build --extra llm --extra dev --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-annotate --no-header -c requirements.lock -q -o requirements-dev.lock
