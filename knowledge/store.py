@@ -28,7 +28,7 @@ def database_path() -> Path:
     override = os.environ.get("ADVISOR_KNOWLEDGE_DB")
     if override:
         return Path(override)
-    if _BUILT.exists():
+    if _BUILT.exists() and not _stale(_BUILT):
         return _BUILT
     from knowledge.build import build, data_version  # the builder's imports are paid only when something is to build
 
@@ -47,3 +47,11 @@ def kb_version() -> str:
     """The content hash that results carry."""
     row = connection().execute("select value from meta where key = 'version'").fetchone()
     return str(row["value"])
+
+
+def _stale(built: Path) -> bool:
+    """Whether a data file or the builder changed after ``built`` was written (a pull, an edit)."""
+    written = built.stat().st_mtime
+    data = Path(__file__).parent / "data"
+    files = [built.parent / "build.py", *data.rglob("*")]
+    return any(file.stat().st_mtime > written for file in files)
