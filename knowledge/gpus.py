@@ -47,6 +47,7 @@ def gpu(row: dict[str, Any]) -> Gpu:
     lane = PCIE_LANE_BYTES_PER_S.get(float(pcie["gen"])) if pcie.get("gen") else None
     names = ("fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8")
     per_direction = nvlink.get("gbs_per_direction")
+    scale_up = row.get("scale_up_link") or {}
     return Gpu(
         id=row["id"],
         vendor=row["vendor"],
@@ -72,4 +73,14 @@ def gpu(row: dict[str, Any]) -> Gpu:
         as_of=row.get("as_of", "2026-11-30"),
         notes=row.get("notes"),
         aliases=tuple(row.get("aliases", ())),
+        scale_up_kind=scale_up.get("kind"),
+        scale_up_bytes_per_s=_one_direction(scale_up),
     )
+
+
+def _one_direction(link: dict[str, Any]) -> float | None:
+    """Bytes/s one way; sheets give one direction, both together, or both together in Gbit (TPU ICI)."""
+    if link.get("gbs_per_direction"):
+        return float(link["gbs_per_direction"]) * 1e9
+    both = link.get("gbs_bidirectional_total") or link.get("gbit_per_chip", 0) / 8
+    return float(both) / 2 * 1e9 or None

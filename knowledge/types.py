@@ -135,6 +135,8 @@ class Gpu:
     as_of: str
     notes: str | None = None
     aliases: tuple[str, ...] = ()
+    scale_up_kind: str | None = None  # what joins accelerators without NVLink: Infinity Fabric, RoCE, ICI, NeuronLink
+    scale_up_bytes_per_s: float | None = None  # per accelerator, one direction, to all its peers together
 
 
 @dataclass(frozen=True, slots=True)
