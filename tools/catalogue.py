@@ -2,3 +2,5 @@
 
 A new tool: write its module, add one line here.
 """
+
+import tools.cost.estimate_run  # noqa: F401

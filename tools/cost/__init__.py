@@ -1,0 +1,1 @@
+"""What a finished run costs: time, price, failures, storage, energy; renting against owning."""

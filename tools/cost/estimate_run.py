@@ -1,0 +1,139 @@
+"""``estimate_run``: how long a training run takes and what it costs in the end, hidden parts included."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from knowledge.gpus import find_gpu
+from knowledge.types import Gpu
+from tools.cost.inputs import BillingChoice, RunInput
+from tools.cost.policy import choose_policy
+from tools.cost.price_basis import PriceBasis, no_price, price_basis
+from tools.cost.run import (
+    hours_at_mfu,
+    run_time,
+    training_hours,
+)
+from tools.cost.run_words import Course, write
+from tools.cost.tokens import training_tokens
+from tools.errors import BadValue
+from tools.network.fabric import fabric_for
+from tools.registry import tool
+from tools.result import Assumption, SourceRef, ToolResult
+from tools.throughput import estimate_throughput, software_of
+from tools.workload import resolve
+
+_FORMULAS = [
+    SourceRef(
+        id="kaplan-2020",
+        title="Kaplan et al., Scaling Laws (6·N·D)",
+        as_of="2020-01-23",
+        url="https://arxiv.org/abs/2001.08361",
+    ),
+    SourceRef(
+        id="daly-2006",
+        title="Daly, A higher order estimate of the optimum checkpoint interval",
+        as_of="2006-02-01",
+        url="https://doi.org/10.1016/j.future.2004.11.016",
+    ),
+]
+
+
+class EstimateRunInput(RunInput):
+    """A workload, a machine and a price."""
+
+    gpu: str = Field(description="Card, e.g. 'H100', 'A100 80GB', 'RTX 4090'.")
+    price: float | str | None = Field(
+        default=None, description="USD per GPU-hour; else the price book's.", json_schema_extra={"unit": "USD/GPU-h"}
+    )
+    provider: str | None = Field(default=None, description="Bill at this provider's offers, e.g. aws, runpod.")
+    region: str | None = Field(default=None, description="Part of the region's name.")
+    billing: BillingChoice | None = Field(default=None, description="on_demand (default), spot, reserved_1y, ...")
+    mfu: float | None = Field(default=None, gt=0, le=1, description="Model FLOPs utilisation, 0-1; else modelled.")
+    gpus_per_node: int | None = Field(default=None, ge=1, description="Default: as the card is usually built.")
+    intra_link: str | None = Field(default=None, description="Link inside a node, e.g. NVLink-4, PCIe 4.0.")
+    inter_link: str | None = Field(default=None, description="Network between nodes, e.g. NDR, 100GbE.")
+    instance: str | None = Field(default=None, description="Machine type that gives the links, e.g. p5.48xlarge.")
+    pue: float | None = Field(default=None, ge=1, le=3, description="Building over IT power; default 1.54.")
+    grid_kg_per_kwh: float | None = Field(default=None, ge=0, description="CO2e per kWh; default 0.37.")
+
+
+class EstimateRunResult(ToolResult):
+    """The time and bill of the run, base units."""
+
+    run_seconds: float = 0.0
+    gpu_seconds: float = 0.0
+    usd: float | None = None
+    fits: str = ""
+
+
+@tool(
+    "estimate_run",
+    examples=[{"model": "llama-3.1-8b", "method": "lora", "gpu": "H100", "tokens": "100M"}],
+)
+def estimate_run(given: EstimateRunInput) -> EstimateRunResult:
+    """How long does this training run take, and what will it cost in the end?
+
+    Hours = tokens / (tokens/s), with tokens/s from FLOPs per token, achieved fractions of peak and bandwidth, and
+    exposed communication; or, with an MFU given, hours = 6·N·D / (GPUs · peak · MFU). Cost = GPU-hours x price, plus
+    failures and saves (Daly 2006), evaluation, idle time, checkpoint and dataset storage, egress. Energy = design
+    power x load x PUE. Not modelled: queueing for capacity, salaries, taxes, rollout generation of PPO and GRPO.
+    """
+    job = resolve(given)
+    gpu_match = find_gpu(given.gpu)
+    gpu = gpu_match.value
+    assumed = list(job.assumptions)
+    if gpu_match.note:
+        assumed.append(Assumption(name="gpu", value=gpu.id, why=gpu_match.note, argument="gpu"))
+    tokens, more = training_tokens(job, given.tokens, given.samples, given.epochs, given.tokens_per_sample)
+    assumed += more
+    fabric, more = fabric_for(gpu, job.n_gpus, given.gpus_per_node, given.intra_link, given.inter_link, given.instance)
+    assumed += more
+    software = software_of(job.framework, given.software)
+    speed = estimate_throughput(job, gpu, fabric, software)
+    billing = given.billing or "on_demand"
+    policy, more = choose_policy(given, billing, tokens)
+    assumed += more
+    hours = training_hours(tokens, speed)
+    if given.mfu is not None:
+        hours, flops, words = hours_at_mfu(job, gpu, tokens, given.mfu, speed)
+        assumed.append(Assumption(name="mfu_convention", value=flops, unit="FLOP/token", why=words))
+    else:
+        assumed.append(
+            Assumption(
+                name="software",
+                value=software,
+                why="whose stack: sets the achieved fraction and the range",
+                argument="software",
+            )
+        )
+    time = run_time(job, hours, fabric.nodes(job.n_gpus), policy)
+    basis = _price(given, gpu, billing)
+    course = Course(job, gpu, fabric, tokens, hours, time, speed, policy, basis, given.mfu)
+    result = EstimateRunResult(run_seconds=hours * 3600, gpu_seconds=hours * 3600 * job.n_gpus, assumptions=assumed)
+    result.fits = write(result, course, given.pue, given.grid_kg_per_kwh)
+    if basis is not None:
+        result.usd = result.fact("run_cost").value  # type: ignore[assignment]
+    return result
+
+
+def _price(given: EstimateRunInput, gpu: Gpu, billing: str) -> PriceBasis | None:
+    if given.price is not None:
+        value = parse_price(given.price)
+        return PriceBasis(value, value, value, 0, "price given", "", "", "given")
+    found = price_basis(gpu, billing, given.provider, given.region)
+    if found is None and (given.provider or given.region or given.billing):
+        raise no_price(gpu, billing, given.provider, given.region)
+    return found
+
+
+def parse_price(price: float | str) -> float:
+    """USD per GPU-hour from 2.5, "$2.50", "2.5/h"."""
+    text = str(price).replace("$", "").replace("USD", "").split("/")[0].strip()
+    try:
+        value = float(text.replace(",", ""))
+    except ValueError:
+        raise BadValue("not_a_number", f"A price cannot be {price!r}.", field="price", candidates=["2.50"]) from None
+    if not 0 <= value < 1e5:
+        raise BadValue("out_of_range", f"{value:g} USD per GPU-hour cannot be.", field="price", candidates=["2.50"])
+    return value

@@ -1,0 +1,77 @@
+"""Which price a run is billed at: as given, one provider's, or the median of the dated offers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from knowledge.types import Gpu
+from tools.cost.book import book
+from tools.errors import BadValue
+
+FIRM = ("on_demand", "secure")  # machines that are not taken away and not a stranger's
+
+
+@dataclass(frozen=True, slots=True)
+class PriceBasis:
+    """USD per GPU-hour with where it is from."""
+
+    usd_per_gpu_hour: float
+    low: float
+    high: float
+    offers: int
+    words: str  # "median of 43 on-demand offers"
+    observed_from: str
+    observed_to: str
+    source: str
+
+
+def price_basis(
+    gpu: Gpu, billing: str = "on_demand", provider: str | None = None, region: str | None = None
+) -> PriceBasis | None:
+    """The median offer for this card, or None where the book holds none."""
+    offers = book()
+    kinds = FIRM if billing == "on_demand" else (billing,)
+    rows = (offers.gpu_id == gpu.id) & np.isin(offers.billing, kinds)
+    if provider:
+        rows &= np.char.lower(offers.provider) == provider.lower()
+    if region:
+        rows &= np.char.find(np.char.lower(offers.region), region.lower()) >= 0
+    found = np.flatnonzero(rows)
+    if not len(found):
+        return None
+    prices = offers.usd_per_gpu_hour[found]
+    dates = sorted(str(date) for date in offers.observed[found])
+    middle = float(np.median(prices))
+    kind = {"on_demand": "on-demand", "reserved_1y": "1-year reserved", "reserved_3y": "3-year reserved"}
+    where = f" at {provider}" if provider else ""
+    words = f"median of {len(found)} {kind.get(billing, billing)} offers{where}"
+    if len(found) == 1:
+        words = f"the one {kind.get(billing, billing)} offer{where}"
+    nearest = found[int(np.argmin(np.abs(prices - middle)))]
+    return PriceBasis(
+        usd_per_gpu_hour=middle,
+        low=float(np.quantile(prices, 0.1)),
+        high=float(np.quantile(prices, 0.9)),
+        offers=len(found),
+        words=words,
+        observed_from=dates[0],
+        observed_to=dates[-1],
+        source=str(offers.source[nearest]),
+    )
+
+
+def no_price(gpu: Gpu, billing: str, provider: str | None, region: str | None) -> BadValue:
+    """The error for a filter that leaves no offer."""
+    offers = book()
+    same = offers.gpu_id == gpu.id
+    have = sorted({f"{p} {b}" for p, b in zip(offers.provider[same], offers.billing[same], strict=True)})
+    asked = " ".join(part for part in (billing.replace("_", "-"), provider or "", region or "") if part)
+    return BadValue(
+        "no_price",
+        f"The price book holds no {asked} offer of {gpu.id}.",
+        field="provider" if provider else "billing",
+        hint="Give a price (USD per GPU-hour), or ask for an offer that exists.",
+        candidates=have[:6],
+    )

@@ -1,0 +1,385 @@
+"""Facts, tables and sentences of ``estimate_run``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from knowledge.types import Gpu
+from tools.cost.energy import GRID_KG_PER_KWH, LOAD, PUE, energy
+from tools.cost.footprint import Footprint, fit, footprint
+from tools.cost.price_basis import PriceBasis, price_basis
+from tools.cost.run import Bill, Policy, RunTime, bill, checkpoint_bytes, run_time, training_hours
+from tools.cost.words import Facts, cards, doing, model_name
+from tools.network.fabric import Fabric
+from tools.result import Assumption, Column, SourceRef, Step, Table, ToolResult, Warn
+from tools.throughput import Throughput, estimate_throughput
+from tools.throughput.flops import six_nd_hours
+from tools.workload import Job
+
+_FORMULAS = [
+    SourceRef(
+        id="kaplan-2020",
+        title="Kaplan et al., Scaling Laws: 6·N·D",
+        as_of="2020-01-23",
+        url="https://arxiv.org/abs/2001.08361",
+    ),
+    SourceRef(
+        id="daly-2006",
+        title="Daly, optimum checkpoint interval and expected run time",
+        as_of="2006-02-01",
+        url="https://doi.org/10.1016/j.future.2004.11.016",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A run as computed; what there is to tell."""
+
+    job: Job
+    gpu: Gpu
+    fabric: Fabric
+    tokens: float
+    hours: float
+    time: RunTime
+    speed: Throughput
+    policy: Policy
+    basis: PriceBasis | None
+    given_mfu: float | None
+
+    @property
+    def slow(self) -> float:
+        """Factor on the hours at the slow end of the range."""
+        return 1.0 if self.given_mfu else 1.0 / self.speed.low_factor
+
+    @property
+    def fast(self) -> float:
+        """Factor on the hours at the fast end."""
+        return 1.0 if self.given_mfu else 1.0 / self.speed.high_factor
+
+
+def write(result: ToolResult, run: Course, pue: float | None, grid: float | None) -> str:
+    """Fill in facts, tables, sentences; returns whether the job fits."""
+    facts = Facts()
+    need = footprint(run.job)
+    verdict = fit(need, run.gpu)
+    _time_facts(facts, run)
+    _memory_facts(facts, run, need)
+    costs = _cost_facts(facts, run) if run.basis else None
+    _energy_facts(facts, run, result.assumptions, pue, grid)
+    result.facts = facts.found
+    result.sources = list(_FORMULAS)
+    if run.basis and run.basis.source not in ("given", ""):
+        result.sources.append(
+            SourceRef(id=run.basis.source, title=f"Prices: {run.basis.source}", as_of=run.basis.observed_to)
+        )
+    result.steps = _steps(run)
+    result.tables = [_bill_table(costs)] if costs else []
+    result.verdict = _verdict(run, verdict)
+    _warn(result, run, verdict)
+    result.next_steps = _next_steps(facts, run, verdict)
+    result.suggestions = _suggestions(run)
+    return verdict
+
+
+def _time_facts(facts: Facts, run: Course) -> None:
+    job, speed = run.job, run.speed
+    kind = "exact" if run.given_mfu else "modelled"
+    tokens_per_second = run.tokens / run.hours / 3600.0
+    facts.add(
+        "run_hours",
+        run.hours,
+        "h",
+        low=run.hours * run.fast,
+        high=run.hours * run.slow,
+        kind=kind,
+        label="training time",
+        about=[job.arch.id, run.gpu.id],
+        basis=f"{run.tokens:.4g} tokens / {tokens_per_second:.4g} tokens/s / 3600",
+    )
+    gpu_hours = run.hours * job.n_gpus
+    facts.add(
+        "gpu_hours",
+        gpu_hours,
+        "h",
+        low=gpu_hours * run.fast,
+        high=gpu_hours * run.slow,
+        kind=kind,
+        label="GPU-hours of training",
+        basis=f"{job.n_gpus} x run_hours",
+    )
+    billed = run.time.billed_hours
+    facts.add(
+        "billed_hours",
+        billed,
+        "h",
+        low=billed * run.fast,
+        high=billed * run.slow,
+        label="billed time",
+        basis="training + failures + saves + evaluation + idle",
+    )
+    facts.add(
+        "billed_gpu_hours",
+        billed * job.n_gpus,
+        "h",
+        low=billed * job.n_gpus * run.fast,
+        high=billed * job.n_gpus * run.slow,
+        label="billed GPU-hours",
+    )
+    mfu = run.given_mfu or speed.mfu
+    spread = {} if run.given_mfu else {"low": mfu * speed.low_factor, "high": min(1.0, mfu * speed.high_factor)}
+    facts.add(
+        "mfu",
+        mfu,
+        "",
+        kind=kind,
+        label="model FLOPs utilisation",
+        **spread,
+        basis=f"of {speed.peak_flops / 1e12:.4g} TFLOP/s dense ({speed.bits} bit), recomputation left out",
+    )
+    if not run.given_mfu:
+        facts.add("hfu", speed.hfu, "", label="hardware FLOPs utilisation", basis="recomputation counted")
+    facts.add(
+        "tokens_per_second",
+        tokens_per_second,
+        "tokens/s",
+        kind=kind,
+        low=tokens_per_second / run.slow,
+        high=tokens_per_second / run.fast,
+        label="speed of the whole job",
+    )
+    per_gpu = tokens_per_second / job.n_gpus
+    facts.add(
+        "tokens_per_second_per_gpu",
+        per_gpu,
+        "tokens/s",
+        kind=kind,
+        low=per_gpu / run.slow,
+        high=per_gpu / run.fast,
+        label="speed a GPU",
+    )
+    facts.add("tokens", run.tokens, "tokens", kind="exact", label="training tokens")
+    facts.add("flops_per_token", speed.model_flops_per_token, "FLOP/token", label="model FLOPs a token")
+    if run.time.broken.expected > 0.05:
+        facts.add("expected_interruptions", run.time.broken.expected, "", label="interruptions expected")
+        facts.add(
+            "checkpoint_interval",
+            run.time.broken.interval_hours,
+            "h",
+            label="best time between saves",
+            basis="Young/Daly",
+        )
+    facts.add("checkpoint_bytes", checkpoint_bytes(job), "B", kind="exact", label="one resumable checkpoint")
+
+
+def _memory_facts(facts: Facts, run: Course, need: Footprint) -> None:
+    facts.add("peak_per_gpu", need.peak_bytes, "B", low=need.low_bytes, high=need.high_bytes, label="memory a GPU")
+    facts.add("usable_memory", run.gpu.usable_bytes, "B", kind="exact", label="usable on the card", about=[run.gpu.id])
+
+
+def _cost_facts(facts: Facts, run: Course) -> Bill:
+    assert run.basis is not None
+    price = run.basis.usd_per_gpu_hour
+    costs = bill(run.job, run.time, price, run.policy)
+    dated = run.basis.observed_to or None
+    scaled = costs.total - costs.egress
+    facts.add(
+        "run_cost",
+        costs.total,
+        "USD",
+        low=scaled * run.fast + costs.egress,
+        high=scaled * run.slow + costs.egress,
+        label="whole run",
+        as_of=dated,
+        basis=f"GPU-hours x {price:.4g} USD + hidden parts",
+    )
+    facts.add(
+        "usd_per_gpu_hour",
+        price,
+        "USD/GPU-h",
+        low=run.basis.low,
+        high=run.basis.high,
+        kind="price",
+        as_of=dated,
+        label=run.basis.words,
+        basis=run.basis.source,
+        about=[run.gpu.id],
+    )
+    facts.add(
+        "compute_cost",
+        costs.training,
+        "USD",
+        low=costs.training * run.fast,
+        high=costs.training * run.slow,
+        label="training alone",
+        as_of=dated,
+        basis="gpu_hours x price",
+    )
+    facts.add("hidden_cost", costs.total - costs.training, "USD", label="hidden parts together")
+    facts.add("usd_per_million_tokens", costs.total / run.tokens * 1e6, "USD", label="a million tokens")
+    for name, value, label in _hidden(costs):
+        if value > 0:
+            facts.add(name, value, "USD", label=label)
+    return costs
+
+
+def _hidden(costs: Bill) -> list[tuple[str, float, str]]:
+    return [
+        ("failure_cost", costs.failures, "failures and restarts"),
+        ("checkpoint_stall_cost", costs.checkpoint_stalls, "waiting for saves"),
+        ("evaluation_cost", costs.evaluation, "evaluation"),
+        ("idle_cost", costs.idle, "idle and debugging"),
+        ("storage_cost", costs.storage, "checkpoints and dataset stored"),
+        ("egress_cost", costs.egress, "egress of the result"),
+    ]
+
+
+def _bill_table(costs: Bill) -> Table:
+    rows: list[list[float | int | str | bool | None]] = [
+        ["training", costs.training, costs.training / costs.total * 100]
+    ]
+    rows += [[label, value, value / costs.total * 100] for _name, value, label in _hidden(costs) if value > 0]
+    rows.append(["total", costs.total, 100.0])
+    columns = [
+        Column(key="part", label="part"),
+        Column(key="usd", label="USD", unit="USD"),
+        Column(key="share", label="share", unit="%"),
+    ]
+    return Table(id="bill", title="Where the money goes", columns=columns, rows=rows)
+
+
+def _energy_facts(facts: Facts, run: Course, assumed: list[Assumption], pue: float | None, grid: float | None) -> None:
+    used = energy(
+        run.gpu, run.time.billed_hours * run.job.n_gpus, pue or PUE, GRID_KG_PER_KWH if grid is None else grid
+    )
+    if used is None:
+        return
+    facts.add(
+        "energy",
+        used.kwh,
+        "kWh",
+        label="energy at the meter",
+        basis=f"{run.gpu.tdp_watts:g} W x {LOAD:g} load, host share, PUE",
+    )
+    facts.add("emissions", used.kg_co2e, "kg CO2e", label="emissions")
+    if pue is None:
+        assumed.append(Assumption(name="pue", value=PUE, why="industry mean 2025 (Uptime Institute)", argument="pue"))
+    if grid is None:
+        why = "kg CO2e a kWh, mean of the United States grid (EPA eGRID2022)"
+        assumed.append(Assumption(name="grid_kg_per_kwh", value=GRID_KG_PER_KWH, why=why, argument="grid_kg_per_kwh"))
+
+
+def _steps(run: Course) -> list[Step]:
+    job, speed = run.job, run.speed
+    mfu = run.given_mfu or speed.mfu
+    plain = six_nd_hours(job.arch.active_params, run.tokens, job.n_gpus, speed.peak_flops, mfu)
+    return [
+        Step(
+            symbol="6·N·D check",
+            expression=f"6 x {job.arch.active_params:.4g} x {run.tokens:.4g} / "
+            f"({job.n_gpus} x {speed.peak_flops:.4g} x {mfu:.3g} x 3600)",
+            value=plain,
+            unit="h",
+        ),
+        Step(
+            symbol="run_hours",
+            expression=f"{run.tokens:.4g} tokens / {run.tokens / run.hours / 3600:.4g} tokens/s / 3600",
+            value=run.hours,
+            unit="h",
+        ),
+        Step(
+            symbol="billed_hours",
+            expression=f"{run.hours:.4g} h x {run.time.broken.stretch:.4g} (failures, saves) / "
+            f"{1 - run.policy.evaluation_share:.3g} (evaluation) / {1 - run.policy.idle_share:.3g} (idle)",
+            value=run.time.billed_hours,
+            unit="h",
+        ),
+    ]
+
+
+def _verdict(run: Course, fits: str) -> str:
+    job, where = run.job, cards(run.job.n_gpus, run.gpu)
+    what = f"{doing(job)} on [[tokens]] with {where}"
+    took = "takes [[run_hours]]" if run.given_mfu else "takes about [[run_hours]] ([[run_hours|range]])"
+    if run.basis is None:
+        text = f"{what} {took}; no price of this card is in the book, so no cost is given."
+    else:
+        date = f" ({run.basis.words}, {run.basis.observed_to})" if run.basis.observed_to else ""
+        cost = "[[run_cost]]" if run.given_mfu else "[[run_cost]] ([[run_cost|range]])"
+        text = f"{what} {took} and costs {cost} in the end, at [[usd_per_gpu_hour]]{date}."
+    if fits == "does_not_fit":
+        return (
+            f"It does not fit: {where} would need [[peak_per_gpu]] a GPU and has [[usable_memory]]. If it did: {text}"
+        )
+    return text
+
+
+def _warn(result: ToolResult, run: Course, fits: str) -> None:
+    add = result.warnings.append
+    if fits == "does_not_fit":
+        add(Warn(code="does_not_fit", text="The job does not fit these cards' memory: time and cost are hypothetical."))
+    if fits == "borderline":
+        add(Warn(code="borderline", text="Memory is tight: the upper bound of the need is above what the card has."))
+    if run.basis is None:
+        add(
+            Warn(code="no_price", text=f"No dated price of {run.gpu.id} is held; give one as price (USD per GPU-hour).")
+        )
+    if run.job.method in ("grpo", "ppo"):
+        add(Warn(code="rollouts", text="Rollout generation is not counted; it often takes as long as training itself."))
+    attention = run.speed.parts.attention / run.speed.parts.total
+    if run.given_mfu and run.job.seq_len <= 8192 and attention > 0.25:
+        add(Warn(code="attention_left_out", text="At this length attention is a large share; 6·N·D leaves it out."))
+    if run.given_mfu and run.given_mfu > 0.65:
+        add(Warn(code="high_mfu", text="Few runs reach this MFU; tuned recipes get 0.35-0.6 of a modern card."))
+
+
+def _next_steps(facts: Facts, run: Course, fits: str) -> list[str]:
+    steps: list[str] = []
+    job = run.job
+    if fits == "does_not_fit":
+        steps += _what_fits(facts, run)
+    if run.basis and run.basis.source != "given":
+        spot = price_basis(run.gpu, "spot")
+        if spot is not None and spot.usd_per_gpu_hour < run.basis.usd_per_gpu_hour:
+            policy = replace(run.policy, spot_monthly_share=0.15)
+            time = run_time(job, run.hours, run.fabric.nodes(job.n_gpus), policy)
+            total = bill(job, time, spot.usd_per_gpu_hour, policy).total
+            facts.add("spot_run_cost", total, "USD", label="on spot machines", as_of=spot.observed_to)
+            steps.append("On spot machines, lost work and restarts counted, the run would cost [[spot_run_cost]].")
+    if job.checkpointing == "full" and not run.given_mfu:
+        lighter = replace(job, checkpointing="none")
+        if fit(footprint(lighter), run.gpu) == "fits":
+            faster = training_hours(run.tokens, estimate_throughput(lighter, run.gpu, run.fabric, run.speed.software))
+            facts.add("run_hours_without_checkpointing", faster, "h", label="without activation checkpointing")
+            steps.append(
+                "Without activation checkpointing it still fits and takes [[run_hours_without_checkpointing]]."
+            )
+    if not run.given_mfu and run.gpu.dense_flops.get("fp8") and run.speed.bits == 16 and job.method != "qlora":
+        fp8 = estimate_throughput(replace(job, precision="fp8"), run.gpu, run.fabric, run.speed.software)
+        gain = fp8.tokens_per_second / run.speed.tokens_per_second
+        if gain > 1.05:
+            facts.add("fp8_gain", gain, "x", label="speed in FP8")
+            steps.append("FP8 products would make it [[fp8_gain]] as fast, where the stack supports them.")
+    return steps
+
+
+def _what_fits(facts: Facts, run: Course) -> list[str]:
+    job, count = run.job, run.job.n_gpus
+    while count < 4096:
+        count *= 2
+        wider = replace(job, n_gpus=count, sharding="fsdp")
+        need = footprint(wider)
+        if fit(need, run.gpu) == "fits":
+            facts.add("gpus_that_fit", count, "GPUs", label="smallest doubling that fits")
+            facts.add("peak_at_that_count", need.peak_bytes, "B", label="memory a GPU there")
+            return [f"Sharded over [[gpus_that_fit]] of {run.gpu.id} it needs [[peak_at_that_count]] each and fits."]
+    return []
+
+
+def _suggestions(run: Course) -> list[str]:
+    name = model_name(run.job)
+    return [
+        f"Which GPU finishes {name} cheapest?",
+        f"What if I use twice as many {run.gpu.id}?",
+        "How often should I save checkpoints?",
+    ]

@@ -1,0 +1,52 @@
+"""Small helpers for the results of tools about time and money: facts in order, and names as people say them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from knowledge.types import Gpu
+from tools.result import Assumption, Fact
+from tools.units import Unit
+from tools.workload import Job
+
+_DOING = {
+    "full": "Fine-tuning all of", "pretrain": "Pretraining", "continued_pretrain": "Continued pretraining of",
+    "lora": "LoRA fine-tuning of", "qlora": "QLoRA fine-tuning of", "dora": "DoRA fine-tuning of",
+    "dpo": "DPO on", "orpo": "ORPO on", "kto": "KTO on", "grpo": "GRPO on", "ppo": "PPO on",
+    "reward": "Reward-model training of",
+}  # fmt: skip
+
+
+class Facts:
+    """Collects facts, each under an id that is its name unless told otherwise."""
+
+    def __init__(self) -> None:
+        self.found: list[Fact] = []
+
+    def add(self, name: str, value: float | int | str | bool, unit: Unit = "", **more: Any) -> Fact:
+        """One fact; ``more`` are Fact's own fields."""
+        fact = Fact(id=more.pop("id", name), name=name, value=value, unit=unit, **more)
+        self.found.append(fact)
+        return fact
+
+
+def doing(job: Job) -> str:
+    """The job in words: QLoRA fine-tuning of Llama-3.1-70B."""
+    if job.task == "inference":
+        return f"Running {model_name(job)}"
+    return f"{_DOING[job.method]} {model_name(job)}"
+
+
+def model_name(job: Job) -> str:
+    """The model without its organisation."""
+    return job.arch.id.split("/")[-1]
+
+
+def cards(n: int, gpu: Gpu | str) -> str:
+    """A count of cards: 8× H100-SXM5."""
+    return f"{n}× {gpu if isinstance(gpu, str) else gpu.id}"
+
+
+def set_aside(assumed: list[Assumption], *names: str) -> list[Assumption]:
+    """Without the assumptions of these names."""
+    return [item for item in assumed if item.name not in names]
