@@ -4,6 +4,7 @@ Q ?= what GPU for 70B QLoRA?
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+EXTRAS := --extra build --extra llm --extra http --extra mcp --extra slack --extra postgres
 
 .PHONY: run test check evals setup bench clean lock
 
@@ -45,5 +46,5 @@ clean:
 
 lock: $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --extra build --extra llm --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-annotate --no-header -q -o requirements.lock
-	$(BIN)/uv pip compile pyproject.toml --extra build --extra llm --extra dev --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-annotate --no-header -c requirements.lock -q -o requirements-dev.lock
+	$(BIN)/uv pip compile pyproject.toml $(EXTRAS) --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-annotate --no-header -q -o requirements.lock
+	$(BIN)/uv pip compile pyproject.toml $(EXTRAS) --extra dev --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-annotate --no-header -c requirements.lock -q -o requirements-dev.lock
