@@ -147,9 +147,7 @@ def resolve(given: WorkloadInput) -> Job:
     note = _Noter(assumed)
     method: Method = note("method", given.method, "full", "every weight is trained unless LoRA or QLoRA is named")
     n_gpus: int = note("n_gpus", given.n_gpus, max(1, given.tp * given.pp * given.cp), "", quiet=True)
-    precision: Precision = note(
-        "precision", given.precision, "nf4" if method == "qlora" else "bf16", "usual today; 4-bit base under QLoRA"
-    )
+    precision: Precision = note("precision", given.precision, *_precision(given, method))
     checkpointing = _checkpointing(given, arch, note)
     seq_len: int = note("seq_len", given.seq_len, min(2048, arch.max_seq_len or 2048), "common fine-tuning length")
     job = Job(
@@ -200,6 +198,16 @@ class _Noter:
             unit = _UNITS.get(name, "")
             self.assumed.append(Assumption(name=name, value=default, unit=unit, why=why, argument=name))
         return default
+
+
+def _precision(given: WorkloadInput, method: str) -> tuple[Precision, str]:
+    if given.task == "inference":
+        return "bf16", "the precision most models are published in"
+    if method == "qlora":
+        return "nf4", "QLoRA keeps the base in 4 bits"
+    if _adapter(method):
+        return "bf16", "frozen weights in bf16"
+    return "bf16_mixed", "bf16 compute with fp32 weights and AdamW states; pure bf16 ('bf16') takes half"
 
 
 def _adapter(method: str) -> bool:

@@ -1,0 +1,47 @@
+"""Logits and loss: bytes a token and vocabulary entry at the end of the forward pass and at the height of backward.
+
+Counted from the code of each loss: bf16 logits 2, an fp32 copy 4, log-softmax 4 and the gradient of each. With 128 to
+256 thousand entries this is often the peak of the whole step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tools.memory.recipe import Recipe
+from tools.memory.shapes import Shape
+
+# name: (kept after forward, height in forward, height in backward), bytes an entry
+LOSS_BYTES: dict[str, tuple[float, float, float]] = {
+    "hf": (6, 10, 14),  # logits kept in the output, log-softmax; fp32 copy in forward; two fp32 gradients in backward
+    "hf_trainer": (4, 10, 12),  # the same once the Trainer has dropped the outputs
+    "fp32": (6, 10, 14),
+    "fused_ce": (8, 8, 8),  # fp32 logits and the shifted copy, which the kernel turns into its gradient in place
+    "chunked": (6, 7.25, 9),  # logits in 8 chunks: each chunk's log-softmax stays, one chunk's gradients at a time
+    "bf16": (4, 4, 8),
+    "vocab_parallel": (6, 6, 8),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LossCost:
+    """Bytes on one GPU."""
+
+    kept: float
+    forward: float
+    backward: float
+
+
+def loss_cost(shape: Shape, recipe: Recipe, tokens: float, tp: int, trained: bool) -> LossCost:
+    """The loss of ``tokens`` tokens on one GPU; the vocabulary is cut over the tensor-parallel group."""
+    entries = tokens * shape.vocab / tp
+    if recipe.loss == "linear":
+        # Liger, Unsloth, CCE: chunks of about tokens*hidden entries in bf16 and fp32; the gradient of the input stays.
+        chunk = tokens * shape.hidden / tp * 6
+        grad = tokens * shape.hidden * recipe.compute
+        weight = shape.vocab * shape.hidden / tp * recipe.compute if trained else 0.0
+        return LossCost(grad + weight, chunk + grad + weight, grad + weight)
+    kept, forward, backward = LOSS_BYTES[recipe.loss]
+    if recipe.softcap:
+        kept, forward, backward = kept + 4, forward + 4, backward + 4
+    return LossCost(kept * entries, forward * entries, backward * entries)
