@@ -3,5 +3,5 @@
 A new tool: write its module, add one line here.
 """
 
-from tools import estimate_vram  # noqa: F401
 import tools.cost.estimate_run  # noqa: F401
+from tools import estimate_vram  # noqa: F401

@@ -18,6 +18,7 @@ B200_EFA = Fabric(8, "nvswitch", 900e9, "efa", 50e9)
 
 def job(model: str = "llama-2-7b", **given: Any) -> Job:
     given.setdefault("method", "full")
+    given.setdefault("precision", "bf16" if given["method"] != "qlora" else "nf4")
     return resolve(WorkloadInput(model=model, **given))
 
 
