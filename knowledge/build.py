@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import sqlite_utils
+import yaml
+
+from knowledge import name_index
 
 DATA = Path(__file__).parent / "data"
 
@@ -28,6 +31,7 @@ def build(path: Path) -> str:
     try:
         db = sqlite_utils.Database(partial)
         _facts(db)
+        _sources(db)
         _prices(db)
         db["meta"].insert({"key": "version", "value": version}, pk="key")  # type: ignore[union-attr]
         db.vacuum()
@@ -40,9 +44,10 @@ def build(path: Path) -> str:
 
 
 def data_version() -> str:
-    """Hash of every data file and of this file: changes whenever the built content could."""
+    """Hash of every data file and of the builder: changes whenever the built content could."""
     digest = hashlib.sha256()
-    for file in sorted([*DATA.rglob("*"), Path(__file__)]):
+    code = [Path(__file__), Path(name_index.__file__), Path(name_index.__file__).with_name("name_keys.py")]
+    for file in sorted([*DATA.rglob("*"), *code]):
         if file.is_file():
             digest.update(file.name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:16]
@@ -56,17 +61,20 @@ def read_json(name: str) -> list[dict[str, Any]]:
 
 def _facts(db: Any) -> None:
     for kind in ("models", "gpus", "links", "instances"):
-        rows, names = [], []
-        for row in read_json(kind):
-            key = row.get("id") or f"{row['provider']} {row['instance_type']}"
-            if key.startswith("_"):
-                continue
-            rows.append({"id": key, "record": json.dumps(row)})
-            short = key.split("/")[-1] if kind == "models" else row.get("instance_type", key)
-            for alias in {key, short, *row.get("aliases", [])}:
-                names.append({"kind": kind, "name": alias.casefold(), "id": key})
-        db[kind].insert_all(rows, pk="id")
-        db["names"].insert_all(names, pk=("kind", "name"), ignore=True)
+        rows = [row for row in read_json(kind) if not str(row.get("id", "")).startswith("_")]
+        keyed = [(row.get("id") or f"{row['provider']} {row['instance_type']}", row) for row in rows]
+        db[kind].insert_all(({"id": key, "record": json.dumps(row)} for key, row in keyed), pk="id")
+        names = name_index.gpu_rows(keyed) if kind == "gpus" else []
+        if names:
+            db["gpu_names"].insert_all(names)
+            db["gpu_names"].create_index(["card"])
+        db["names"].insert_all(name_index.rows(kind, keyed))
+    db["names"].create_index(["kind", "name"])
+
+
+def _sources(db: Any) -> None:
+    rows = yaml.safe_load((DATA / "sources.yaml").read_text(encoding="utf-8"))
+    db["sources"].insert_all(({"id": row["id"], "record": json.dumps(row)} for row in rows), pk="id")
 
 
 def _prices(db: Any) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from knowledge.names import find_id, unknown
+from knowledge.names import find
 from knowledge.store import connection
 from knowledge.types import Gpu, Match
 
@@ -19,10 +20,13 @@ PCIE_LANE_BYTES_PER_S = {2.0: 0.5e9, 3.0: 0.985e9, 4.0: 1.969e9, 5.0: 3.938e9, 6
 
 def find_gpu(name: str, field: str = "gpu") -> Match[Gpu]:
     """The GPU that people call ``name``. Raises UnknownName with the nearest known ones."""
-    key = find_id("gpus", name)
-    if key is None:
-        raise unknown("gpus", name, field, "Name the card and its memory, e.g. 'H100 SXM' or 'A100 80GB'.")
-    return Match(load_gpu(key), name)
+    found = find("gpus", name, field, "Name the card and its memory, e.g. 'H100 SXM' or 'A100 80GB'.")
+    card = load_gpu(found.id)
+    if found.memory_gb is not None:
+        size = int(found.memory_gb * 2**30)
+        usable = int(size * card.usable_bytes / card.memory_bytes)
+        card = replace(card, marketed_memory_gb=found.memory_gb, memory_bytes=size, usable_bytes=usable)
+    return Match(card, name, found.note, found.alternatives)
 
 
 @lru_cache(maxsize=256)
@@ -75,6 +79,7 @@ def gpu(row: dict[str, Any]) -> Gpu:
         aliases=tuple(row.get("aliases", ())),
         scale_up_kind=scale_up.get("kind"),
         scale_up_bytes_per_s=_one_direction(scale_up),
+        source_ids=tuple(row.get("sources", ())),
     )
 
 

@@ -6,27 +6,23 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from knowledge.names import find_id, unknown
+from knowledge.names import find
 from knowledge.store import connection
 from knowledge.types import Instance, Link, Match
 
 
 def find_instance(name: str, field: str = "instance") -> Match[Instance]:
     """The machine type that people call ``name`` ("p5.48xlarge", "a3-highgpu-8g")."""
-    key = find_id("instances", name)
-    if key is None:
-        raise unknown("instances", name, field, "Give the provider's exact instance type, or the GPU and count.")
-    row = connection().execute("select record from instances where id = ?", (key,)).fetchone()
-    return Match(instance(json.loads(row["record"])), name)
+    found = find("instances", name, field, "Give the provider's exact instance type, or the GPU and count.")
+    row = connection().execute("select record from instances where id = ?", (found.id,)).fetchone()
+    return Match(instance(json.loads(row["record"])), name, found.note, found.alternatives)
 
 
 def find_link(name: str, field: str = "link") -> Match[Link]:
     """The interconnect that people call ``name`` ("NDR", "100GbE", "NVLink 4", "EFA v2")."""
-    key = find_id("links", name)
-    if key is None:
-        raise unknown("links", name, field, "Name it (NVLink-4, NDR, 100GbE) or give a rate such as 50 GB/s.")
-    row = connection().execute("select record from links where id = ?", (key,)).fetchone()
-    return Match(link(json.loads(row["record"])), name)
+    found = find("links", name, field, "Name it (NVLink-4, NDR, 100GbE) or give a rate such as 50 GB/s.")
+    row = connection().execute("select record from links where id = ?", (found.id,)).fetchone()
+    return Match(link(json.loads(row["record"])), name, found.note, found.alternatives)
 
 
 @lru_cache(maxsize=1)
@@ -61,6 +57,7 @@ def instance(row: dict[str, Any]) -> Instance:
         as_of=row.get("as_of", "2026-11-30"),
         notes=row.get("notes"),
         aliases=tuple(row.get("aliases", ())),
+        source_ids=tuple(row.get("sources", ())),
     )
 
 
@@ -75,6 +72,7 @@ def link(row: dict[str, Any]) -> Link:
         as_of=row.get("as_of", "2026-11-30"),
         notes=row.get("notes") if isinstance(row.get("notes"), str) else None,
         aliases=tuple(row.get("aliases", ())),
+        source_ids=tuple(row.get("sources", ())),
     )
 
 

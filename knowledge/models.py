@@ -6,7 +6,7 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from knowledge.names import find_id, unknown
+from knowledge.names import find
 from knowledge.store import connection
 from knowledge.types import Architecture, Match, Mla, Moe
 
@@ -15,10 +15,8 @@ _HINT = 'Give a known model, or its parameters: {"params_b": 7}, with layers, hi
 
 def find_model(name: str, field: str = "model") -> Match[Architecture]:
     """The architecture that people call ``name``. Raises UnknownName with the nearest known ones."""
-    key = find_id("models", name)
-    if key is None:
-        raise unknown("models", name, field, _HINT)
-    return Match(load_model(key), name)
+    found = find("models", name, field, _HINT)
+    return Match(load_model(found.id), name, found.note, found.alternatives)
 
 
 @lru_cache(maxsize=512)
@@ -26,6 +24,12 @@ def load_model(model_id: str) -> Architecture:
     """The architecture with exactly this id."""
     row = connection().execute("select record from models where id = ?", (model_id,)).fetchone()
     return architecture(json.loads(row["record"]))
+
+
+@lru_cache(maxsize=1)
+def all_models() -> tuple[Architecture, ...]:
+    """Every architecture held, in file order."""
+    return tuple(architecture(json.loads(row["record"])) for row in connection().execute("select record from models"))
 
 
 def architecture(row: dict[str, Any]) -> Architecture:
@@ -85,6 +89,7 @@ def architecture(row: dict[str, Any]) -> Architecture:
         source=row.get("source", ""),
         as_of=row.get("as_of", "2026-11-30"),
         notes=row.get("notes"),
+        source_ids=tuple(row.get("sources", ())),
     )
 
 

@@ -86,6 +86,7 @@ class Architecture:
     source: str = ""
     as_of: str = ""
     notes: str | None = None
+    source_ids: tuple[str, ...] = ()
 
     @property
     def is_moe(self) -> bool:
@@ -137,6 +138,7 @@ class Gpu:
     aliases: tuple[str, ...] = ()
     scale_up_kind: str | None = None  # what joins accelerators without NVLink: Infinity Fabric, RoCE, ICI, NeuronLink
     scale_up_bytes_per_s: float | None = None  # per accelerator, one direction, to all its peers together
+    source_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,7 @@ class Link:
     as_of: str
     notes: str | None = None
     aliases: tuple[str, ...] = ()
+    source_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +175,7 @@ class Instance:
     as_of: str
     notes: str | None = None
     aliases: tuple[str, ...] = ()
+    source_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
