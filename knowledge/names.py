@@ -46,6 +46,15 @@ def find(kind: str, asked: str, field: str, hint: str) -> Found:
     return found
 
 
+def find_id(kind: str, asked: str) -> str | None:
+    """The id meant without any guess, or None."""
+    try:
+        found = find(kind, asked, kind, "")
+    except (UnknownName, BadValue):
+        return None
+    return found.id if found.note is None else None
+
+
 def unknown(kind: str, asked: str, field: str, hint: str) -> UnknownName:
     """The error for a name that is not held."""
     label = _LABEL[kind]
