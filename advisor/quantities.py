@@ -1,0 +1,418 @@
+"""Reading every quantity out of a text: number, unit, precision as shown. The number check stands on it.
+
+Handles thousands (comma, thin or hard space, underscore, apostrophe), decimals, exponents, powers, ranges, minus and
+approximation signs, digits of other scripts, fractions, money, rates, SI and binary prefixes, and numbers in words.
+A number may have several readings ("20 m" is metres to nobody here but minutes or millions): each is kept.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+MAX_CHARS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One meaning: ``value`` in the base unit of ``dimension``; ``step`` is one unit of the last digit shown."""
+
+    value: float
+    step: float
+    dimension: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number in a text with everything it may mean."""
+
+    start: int
+    end: int
+    text: str
+    readings: tuple[Reading, ...]
+    approximate: bool = False
+    in_words: bool = False
+    negative: bool = field(default=False, compare=False)
+
+
+# Dimensions: bytes, bytes/s, time, gpu-time, money, money/h, money/gpu/h, money/gb/month, money/kwh, money/token,
+# tokens, tokens/s, params, samples, flop, flop/s, flop/token, percent, ratio, gpus, nodes, layers, steps, offers,
+# watts, kwh, kg, bytes/param, bytes/token, count (no unit said).
+_SI = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18, "m": 1e-3, "µ": 1e-6, "u": 1e-6}
+_KIBI = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
+_BIG = {
+    "k": 1e3, "K": 1e3, "thousand": 1e3, "m": 1e6, "M": 1e6, "mn": 1e6, "mio": 1e6, "million": 1e6, "millions": 1e6,
+    "b": 1e9, "B": 1e9, "bn": 1e9, "billion": 1e9, "billions": 1e9, "t": 1e12, "T": 1e12, "tn": 1e12, "trillion": 1e12,
+    "trillions": 1e12, "万": 1e4, "億": 1e8, "亿": 1e8, "千": 1e3, "百": 1e2, "lakh": 1e5, "crore": 1e7,
+}  # fmt: skip
+
+_UNITS: dict[str, tuple[tuple[float, str], ...]] = {
+    "%": ((1.0, "percent"),),
+    "x": ((1.0, "ratio"), (1.0, "count")),
+}
+
+
+def _declare(names: str, *meanings: tuple[float, str]) -> None:
+    for name in names.split("|"):
+        _UNITS[name] = meanings
+
+
+_declare("percent|pct|per cent|percentage points|pp|per-cent|％", (1.0, "percent"))
+_declare("times|-fold|fold", (1.0, "ratio"), (1.0, "count"))
+_declare("byte|bytes", (1.0, "bytes"))
+_declare("B", (1.0, "bytes"))
+_declare("bit|bits", (0.125, "bytes"))
+for _prefix, _scale in {**{key: _SI[key] for key in "kKMGTPE"}, **_KIBI}.items():
+    _declare(f"{_prefix}B|{_prefix}Byte|{_prefix}Bytes|{_prefix}Bs", (_scale, "bytes"))
+    _declare(f"{_prefix}b|{_prefix}bit|{_prefix}bits", (_scale / 8, "bytes"))
+    _declare(f"{_prefix}bps|{_prefix}bE", (_scale / 8, "bytes/s"))
+    _declare(f"{_prefix}Bps", (_scale, "bytes/s"))
+    for _name in ("FLOP", "FLOPs", "FLOPS", "flop", "flops", "OPS", "OP", "Flops", "Flop"):
+        _declare(f"{_prefix}{_name}", (_scale, "flop"), (_scale, "flop/s"))
+    _declare(f"{_prefix}W", (_scale, "watts"))
+    _declare(f"{_prefix}Wh", (_scale / 1e3, "kwh"))
+for _prefix in "kmgtp":  # as people type: gb and mb are bytes
+    _declare(f"{_prefix}b", (_SI[_prefix.upper() if _prefix != "k" else "k"], "bytes"))
+    _declare(f"{_prefix}ib", (_KIBI[_prefix.upper() + "i"], "bytes"))
+_declare("gigabyte|gigabytes|gigs|gig", (1e9, "bytes"))
+_declare("terabyte|terabytes", (1e12, "bytes"))
+_declare("megabyte|megabytes", (1e6, "bytes"))
+_declare("gibibyte|gibibytes", (2.0**30, "bytes"))
+_declare("G", (1e9, "bytes"), (1e9, "count"))
+_declare("GbE|GigE", (1e9 / 8, "bytes/s"))
+_declare("FLOP|FLOPs|FLOPS|flop|flops", (1.0, "flop"), (1.0, "flop/s"))
+_declare("exaFLOPs|exaflops|exaflop", (1e18, "flop"), (1e18, "flop/s"))
+_declare("petaFLOPs|petaflops|petaflop", (1e15, "flop"), (1e15, "flop/s"))
+_declare("teraFLOPs|teraflops|teraflop", (1e12, "flop"), (1e12, "flop/s"))
+_declare("µs|us|microsecond|microseconds", (1e-6, "time"))
+_declare("ms|millisecond|milliseconds", (1e-3, "time"))
+_declare("s|sec|secs|second|seconds", (1.0, "time"))
+_declare("min|mins|minute|minutes", (60.0, "time"))
+_declare("h|hr|hrs|hour|hours", (3600.0, "time"))
+_declare("d|day|days", (86400.0, "time"))
+_declare("week|weeks|wk|wks", (604800.0, "time"))
+_declare("month|months|mo", (730 * 3600.0, "time"), (30 * 86400.0, "time"))
+_declare("year|years|yr|yrs", (8760 * 3600.0, "time"))
+_declare("GPU-h|GPU-hr|GPU-hrs|GPU-hour|GPU-hours|GPU·h|GPUh|GPU hours|GPU hour|GPU h", (3600.0, "gpu-time"))
+_declare("gpu-h|gpu-hour|gpu-hours|gpu hours|gpu hour|card-hours", (3600.0, "gpu-time"))
+_declare("GPU|GPUs|gpu|gpus|card|cards|accelerator|accelerators|device|devices|chip|chips", (1.0, "gpus"))
+_declare("node|nodes|server|servers|machine|machines|host|hosts|box|boxes|instances|instance", (1.0, "nodes"))
+_declare("layer|layers", (1.0, "layers"))
+_declare("step|steps|iteration|iterations", (1.0, "steps"))
+_declare("offer|offers|listing|listings", (1.0, "offers"))
+_declare("token|tokens|tok|toks", (1.0, "tokens"))
+_declare("param|params|parameter|parameters", (1.0, "params"))
+_declare("sample|samples|example|examples|sequence|sequences|rows", (1.0, "samples"))
+_declare("W|watt|watts", (1.0, "watts"))
+_declare("Wh", (1e-3, "kwh"))
+_declare("kilowatts|kilowatt", (1e3, "watts"))
+_declare("kg CO2e|kg CO2|kg|kgCO2e", (1.0, "kg"))
+_declare("t CO2e|tonnes", (1e3, "kg"))
+_declare("USD|dollar|dollars|usd|bucks|US dollars", (1.0, "money"))
+_declare("cents|cent|¢", (0.01, "money"))
+for _code in ("EUR", "GBP", "JPY", "CNY", "INR", "CHF", "CAD", "AUD", "euros", "euro", "pounds", "yen"):
+    _declare(_code, (1.0, f"money:{_code[:3].upper()}"))
+_CURRENCY = {"$": "money", "US$": "money", "USD": "money", "usd": "money"} | {
+    sign: f"money:{code}" for sign, code in {"€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR", "EUR": "EUR"}.items()
+}
+
+_DENOMINATORS: tuple[tuple[str, str], ...] = (
+    (r"(?:1\s?[MmKk]\s|million\s|[MmKk]\s?|thousand\s|billion\s)?tok(?:en)?s?", "token"),
+    (r"(?:gpu|card|chip|accelerator|device)[\s·-]?(?:hours?|hrs?|h)", "gpu/h"),
+    (r"gpus?|cards?|devices?|accelerators?|chips?", "gpu"),
+    (r"(?:gb|gib)[\s·-]?months?", "gb/month"),
+    (r"hours?|hrs?|h", "h"),
+    (r"seconds?|secs?|s", "s"),
+    (r"minutes?|mins?", "min"),
+    (r"days?|d", "day"),
+    (r"months?|mo", "month"),
+    (r"years?|yrs?|yr|y", "year"),
+    (r"kwh", "kwh"),
+    (r"gb|gib", "gb"),
+    (r"tb", "tb"),
+    (r"param(?:eter)?s?", "param"),
+    (r"nodes?|servers?|instances?|machines?", "node"),
+)
+_DENOMINATOR = re.compile(
+    r"\s*(?:/\s?|\bper\s|\bper-|\ba\s|\ban\s|\beach\s|\bpro\s)("
+    + "|".join(f"(?P<d{number}>{pattern})" for number, (pattern, _name) in enumerate(_DENOMINATORS))
+    + r")(?![A-Za-z])",
+    re.IGNORECASE,
+)
+# Rates that mean the plain quantity here: memory and speed are always a GPU's when the fact says so.
+_DROPPED = {"gpu", "node"}
+
+_DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?![\d])|\d+)"
+_VERSION = r"\d+(?:[.]\d+){2,}"
+_NUMBER = rf"(?:{_VERSION}|{_DIGITS}(?:[.]\d+|,\d{{1,2}}(?!\d)|,\d{{4,}}(?!\d))?|[.]\d+)"
+_VULGAR = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
+_SUPER = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+_UNIT_NAMES = sorted(_UNITS, key=len, reverse=True)
+_UNIT = "|".join(re.escape(name) for name in _UNIT_NAMES)
+_BIG_WORDS = "|".join(sorted(map(re.escape, _BIG), key=len, reverse=True))
+_SIGNS = "|".join(sorted(map(re.escape, _CURRENCY), key=len, reverse=True))
+_MAIN = re.compile(
+    rf"""
+    (?P<currency>(?:{_SIGNS})\s?)?
+    (?P<sign>(?<![\w.)])-)?
+    (?P<number>\d*[{_VULGAR}]|{_NUMBER})
+    (?P<exponent>[eE][+-]?\d{{1,3}}(?![\dA-Za-z])|\s?[x*·]\s?10\s?(?:\^|\*\*)\s?-?\d{{1,3}}|\s?[x*·]\s?10[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+
+        |\s?(?:\^|\*\*)\s?-?\d{{1,3}}|[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)?
+    (?:[\s-]?(?P<big>{_BIG_WORDS})(?![A-Za-z0-9µ])(?!/s)|(?P<bigtight>[kKmMbBtT])(?=-?[A-Z][a-z]|\+))?
+    (?:[\s-]?(?P<unit>{_UNIT})(?![A-Za-z0-9µ]))?
+    """,
+    re.VERBOSE,
+)
+_APPROXIMATE = re.compile(
+    r"(?:[~≈]|\b(?:about|around|roughly|approximately|approx\.?|some|nearly|almost|over|under|ca\.?))\s*$", re.I
+)
+_RANGE_LINK = re.compile(r"\s?(?:-|to|and|or|through|up to)\s?", re.I)
+
+_CARDINALS = {
+    "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11,
+    "twelve": 12, "fifteen": 15, "sixteen": 16, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60,
+    "seventy": 70, "eighty": 80, "ninety": 90, "hundred": 100, "a hundred": 100, "one hundred": 100, "a thousand": 1000,
+    "a dozen": 12, "dozen": 12, "one": 1,
+}  # fmt: skip
+_IN_WORDS = re.compile(
+    r"\b(?P<word>" + "|".join(sorted(_CARDINALS, key=len, reverse=True)) + r")[\s-]"
+    r"(?:(?:more|full|whole|single|extra|such)\s)?"
+    r"(?P<unit>"
+    + "|".join(re.escape(name) for name in _UNIT_NAMES if len(name) > 2 or name == "h")
+    + r")(?![A-Za-z0-9])",
+    re.IGNORECASE,
+)
+_RATIO_WORDS = {
+    "twice": 2.0, "double": 2.0, "doubles": 2.0, "doubled": 2.0, "doubling": 2.0, "triple": 3.0, "triples": 3.0,
+    "tripled": 3.0, "quadruple": 4.0, "quadruples": 4.0, "half": 0.5, "halves": 0.5, "halve": 0.5, "halved": 0.5,
+    "a third": 1 / 3, "one third": 1 / 3, "two thirds": 2 / 3, "a quarter": 0.25, "one quarter": 0.25,
+    "three quarters": 0.75, "tenfold": 10.0, "twofold": 2.0, "threefold": 3.0, "fourfold": 4.0,
+}  # fmt: skip
+_RATIO = re.compile(
+    r"\b(?P<word>" + "|".join(sorted(_RATIO_WORDS, key=len, reverse=True)) + r")\b(?![\s-](?:precision|check|buffer|"
+    r"an eye|duplex|of the reason|up on))",
+    re.IGNORECASE,
+)
+_GROUPED = re.compile(r"(?<=\d)[\u00a0\u2007\u2009\u202f_'’](?=\d{3}(?!\d))")
+_SAME_WIDTH = {
+    "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "‒": "-", "×": "x", "✕": "x", "＄": "$", "．": ".", "，": ",",
+    "％": "%", "\u00a0": " ", "\u2009": " ", "\u202f": " ", "\u2007": " ", "μ": "µ", "٫": ".", "٬": ",", "⁄": "/",
+    "∼": "~", "〜": "-", "～": "-", "“": '"', "”": '"',
+}  # fmt: skip
+
+
+def quantities(text: str, masked: list[tuple[int, int]] | None = None) -> list[Quantity]:
+    """Every quantity in ``text`` outside the ``masked`` spans (names), in order."""
+    plain = _mask(normalised(text), masked or [])
+    found = [*_in_digits(plain), *_in_words(plain)]
+    found.sort(key=lambda item: item.start)
+    return found
+
+
+def normalised(text: str) -> str:
+    """``text`` of the same length with digits, signs and spaces of all scripts in their plain form."""
+    if not text.isascii():
+        text = _GROUPED.sub(",", text)
+        text = "".join(_plain_letter(letter) for letter in text)
+    return _GROUPED.sub(",", text)
+
+
+@lru_cache(maxsize=2048)
+def _plain_letter(letter: str) -> str:
+    if letter in _SAME_WIDTH:
+        return _SAME_WIDTH[letter]
+    category = unicodedata.category(letter)
+    if category == "Nd":
+        return str(unicodedata.digit(letter))
+    if category == "No" and "①" <= letter <= "⑨":
+        return str(unicodedata.digit(letter))
+    if 0xFF21 <= ord(letter) <= 0xFF5A:  # fullwidth letters
+        return chr(ord(letter) - 0xFEE0)
+    if 0x1D400 <= ord(letter) <= 0x1D7FF:  # mathematical letters
+        wide = unicodedata.normalize("NFKC", letter)
+        return wide if len(wide) == 1 else letter
+    return letter
+
+
+def _mask(text: str, spans: list[tuple[int, int]]) -> str:
+    if not spans:
+        return text
+    letters = list(text)
+    for start, end in spans:
+        # A letter keeps word boundaries where they were, so "8x" before a masked name still reads as a count.
+        letters[start:end] = "\x01" * (end - start)
+    return "".join(letters)
+
+
+def _in_digits(text: str) -> list[Quantity]:
+    found: list[Quantity] = []
+    matches: list[re.Match[str]] = []
+    tails: list[tuple[tuple[str, ...], int]] = []
+    for match in _MAIN.finditer(text):
+        if tails and match.start() < tails[-1][1]:
+            continue  # the "1M" of "per 1M tokens"
+        matches.append(match)
+        tails.append(_tail(text, match))
+    for number, match in enumerate(matches):
+        start, end = match.span()
+        unit, big, currency = match["unit"], match["big"] or match["bigtight"], match["currency"]
+        denominators, tail_end = tails[number]
+        # "41-50 GB", "$2 to 3/h", "7B or 8B": what one end leaves out it takes from the other.
+        if number + 1 < len(matches):
+            other = matches[number + 1]
+            link = text[tail_end : other.start()]
+            linked = _RANGE_LINK.fullmatch(link) or (not link and other["sign"])
+            if linked and not unit and not denominators:
+                unit, denominators = other["unit"], tails[number + 1][0]
+                big = big or (other["big"] or other["bigtight"] if not match["big"] else big)
+        if number and not currency:
+            before = matches[number - 1]
+            link = text[tails[number - 1][1] : start]
+            if before["currency"] and (_RANGE_LINK.fullmatch(link) or (not link and match["sign"])):
+                currency = before["currency"]
+        readings = _readings(match, unit, big, currency, denominators)
+        found.append(
+            Quantity(
+                start + (1 if match["sign"] and number and not text[tails[number - 1][1] : start].strip() else 0),
+                max(end, tail_end),
+                text[start : max(end, tail_end)].strip(),
+                readings,
+                approximate=bool(_APPROXIMATE.search(text[max(0, start - 16) : start])),
+                negative=bool(match["sign"]),
+            )
+        )
+    return found
+
+
+def _tail(text: str, match: re.Match[str]) -> tuple[tuple[str, ...], int]:
+    """The denominators after a number ("/GPU-h", "per GPU per hour") and where they end."""
+    names: list[str] = []
+    end = match.end()
+    while len(names) < 3:
+        found = _DENOMINATOR.match(text, end)
+        if not found:
+            break
+        groups = found.groupdict()
+        index = next(int(key[1:]) for key, value in groups.items() if value is not None)
+        name = _DENOMINATORS[index][1]
+        if name == "token":
+            lead = found[1].lower().lstrip("1 ")
+            name = "Mtoken" if lead[0] == "m" else "ktoken" if lead[0] == "k" or lead.startswith("tho") else "token"
+            if lead.startswith("bil") or lead[0] == "b":
+                name = "Btoken"
+        names += name.split("/")
+        end = found.end()
+    return tuple(names), end
+
+
+def _readings(
+    match: re.Match[str], unit: str | None, big: str | None, currency: str | None, denominators: tuple[str, ...]
+) -> tuple[Reading, ...]:
+    if match["number"].count(".") > 1:
+        return (Reading(0.0, 0.0, "version"),)
+    value, step = _value(match["number"], match["exponent"])
+    if value is None:
+        return (Reading(0.0, 0.0, "unreadable"),)
+    if currency:
+        scale = _BIG.get(big, 1.0) if big else 1.0
+        meanings: list[tuple[float, str]] = [(scale, _CURRENCY[currency.strip()])]
+    elif unit:
+        scale = _BIG.get(big, 1.0) if big else 1.0
+        meanings = [(scale * factor, dimension) for factor, dimension in _UNITS[unit]]
+        if unit == "B":  # 7 B is seven billion as often as seven bytes
+            meanings += [(scale * 1e9, "count"), (scale * 1e9, "params"), (scale * 1e9, "tokens")]
+    elif big:
+        scale = _BIG[big]
+        meanings = [(scale, "count")]
+        if big == "m":
+            meanings.append((60.0, "time"))
+        if big in ("B", "b"):
+            meanings.append((1.0, "bytes"))
+    else:
+        meanings = [(1.0, "count")]
+    return tuple(
+        Reading(value * factor * rate, step * factor * rate, dimension)
+        for factor, base in meanings
+        for rate, dimension in [_rated(base, denominators)]
+    )
+
+
+_PER = {"s": (1.0, "s"), "min": (1 / 60.0, "s"), "day": (1 / 86400.0, "s")}
+
+
+def _rated(base: str, denominators: tuple[str, ...]) -> tuple[float, str]:
+    """The scale and the dimension of ``base`` over its denominators."""
+    if not denominators:
+        return 1.0, base
+    scale, names = 1.0, []
+    for name in denominators:
+        if base == "money" or base.startswith("money:"):
+            if name in ("Mtoken", "ktoken", "Btoken"):
+                scale /= {"M": 1e6, "k": 1e3, "B": 1e9}[name[0]]
+                name = "token"
+            names.append(name)
+        elif name in _DROPPED:
+            continue
+        elif name in _PER:
+            if base in ("flop", "flop/s", "bytes", "tokens", "samples", "steps", "count"):
+                scale *= _PER[name][0]
+                names.append("s")
+            else:
+                names.append(name)
+        else:
+            names.append(name)
+    if base == "flop/s" and names == ["s"]:
+        names = []
+    order = {"gpu": 0, "gb": 0}
+    names.sort(key=lambda name: order.get(name, 1))
+    return scale, "/".join([base, *names])
+
+
+def _value(number: str, exponent: str | None) -> tuple[float | None, float]:
+    if number[-1] in _VULGAR:
+        whole = float(number[:-1] or 0)
+        return whole + unicodedata.numeric(number[-1]), 0.02
+    text = number
+    if re.fullmatch(r"\d+,(?:\d{1,2}|\d{4,})", text):  # a decimal comma
+        text = text.replace(",", ".")
+    else:
+        text = text.replace(",", "")
+    decimals = len(text.partition(".")[2])
+    try:
+        value = float(text)
+    except ValueError:
+        return None, 0.0
+    step = 10.0**-decimals
+    if exponent:
+        plain = exponent.translate(_SUPER).replace(" ", "")
+        try:
+            if plain[0] in "eE":
+                factor = 10.0 ** int(plain[1:])
+            elif plain[0] in "x*·" and not plain.startswith("**"):
+                power = re.sub(r"^[x*·]10(?:\^|\*\*)?", "", plain)
+                factor = 10.0 ** int(power)
+            else:
+                power = plain.lstrip("^*")
+                value, step, factor = value ** int(power), 0.5, 1.0
+        except (OverflowError, ValueError, ZeroDivisionError):
+            return None, 0.0
+        value, step = value * factor, step * factor
+    return value, step
+
+
+def _in_words(text: str) -> list[Quantity]:
+    found = []
+    for match in _IN_WORDS.finditer(text):
+        unit = match["unit"] if match["unit"] in _UNITS else match["unit"].lower()
+        if unit not in _UNITS:
+            continue
+        value = float(_CARDINALS[match["word"].lower()])
+        readings = tuple(Reading(value * factor, 0.0, dimension) for factor, dimension in _UNITS[unit])
+        found.append(Quantity(match.start(), match.end(), match[0], readings, in_words=True))
+    for match in _RATIO.finditer(text):
+        value = _RATIO_WORDS[match["word"].lower()]
+        readings = (Reading(value, 0.02 * value, "ratio"), Reading(100 * value, 2 * value, "percent"))
+        found.append(Quantity(match.start(), match.end(), match[0], readings, approximate=True, in_words=True))
+    return found

@@ -1,0 +1,80 @@
+"""Calling tools with JSON typed by people or scripts: strict parsing, one line of result a line of input."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from advisor.answer import finite
+from tools.errors import BadValue, InputProblem
+from tools.registry import ToolSpec
+from tools.result import ToolResult
+
+MAX_JSON_CHARS = 1_000_000
+log = logging.getLogger("advisor")
+
+
+def parse_arguments(text: str) -> dict[str, Any]:
+    """One JSON object. Raises BadValue for anything else, NaN, infinities and repeated keys included."""
+    if len(text) > MAX_JSON_CHARS:
+        raise BadValue("json_too_long", f"The JSON has {len(text):,} characters.", field="arguments")
+    try:
+        value = json.loads(text, parse_constant=_not_a_number, object_pairs_hook=_once)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise BadValue(
+            "bad_json",
+            f"The arguments are not valid JSON ({where}: {error.msg.lower()}).",
+            field="arguments",
+            hint='Write them like {"model": "llama-3.1-8b", "n_gpus": 2}.',
+        ) from None
+    except (RecursionError, ValueError):
+        raise BadValue("bad_json", "The arguments are nested too deeply or too long.", field="arguments") from None
+    if not isinstance(value, dict):
+        raise BadValue(
+            "not_an_object",
+            "The arguments must be one JSON object.",
+            field="arguments",
+            hint='Write them like {"model": "llama-3.1-8b", "n_gpus": 2}.',
+        )
+    return value
+
+
+def run_tool(spec: ToolSpec, arguments: dict[str, Any]) -> ToolResult:
+    """The tool's result; a fault inside it is an InputProblem too, so that a caller sees one shape."""
+    try:
+        return spec.call(arguments)
+    except InputProblem:
+        raise
+    except Exception:
+        log.exception("tool %s failed", spec.name)
+        raise BadValue(
+            "tool_failed", f"{spec.name} failed on this input.", hint="Try other values; this is a fault of ours."
+        ) from None
+
+
+def run_batch(spec: ToolSpec, lines: Iterable[str]) -> Iterator[str]:
+    """A JSON line for every line that is not blank: the result, or an error object for a bad one; in order."""
+    for line in lines:
+        if not line.strip():
+            continue
+        try:
+            data: dict[str, Any] = run_tool(spec, parse_arguments(line)).model_dump(mode="json")
+        except InputProblem as problem:
+            data = {"error": problem.as_dict()}
+        yield json.dumps(finite(data), ensure_ascii=False, separators=(",", ":"))
+
+
+def _not_a_number(name: str) -> None:
+    raise BadValue("not_finite", f"{name} is not a number that can be computed with.", field="arguments")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _value in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise BadValue("repeated_key", f"{twice!r} is given twice.", field=twice[:64])
+    return found

@@ -1,0 +1,439 @@
+"""One turn: a question in, tool calls and checked text as events, an ``Answer`` at the end, whatever fails.
+
+There is one loop for every model. A model that fails is followed by the next of the ladder, last the built-in
+planner; if even that fails, the answer is what the tools gave, or a plain apology with the turn's id.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from advisor.answer import Answer, AnswerAssumption, AnswerFact, Citation, Grounding, ToolRecord, finite
+from advisor.events import Chart, Done, Event, Facts, Started, Text, ToolFinished, ToolStarted
+from advisor.history import trimmed
+from advisor.llm.door import PLANNER, ladder, open_model
+from advisor.llm.protocol import Finish, Message, Model, ModelFailed, ModelRequest, Status, TextDelta, ToolCall
+from advisor.number_check import Evidence, Report, check
+from advisor.prompt import repair_prompt, schema_of, system_prompt
+from advisor.question import read_question
+from advisor.render import Sources, assumptions_line, compose, render, sources_line
+from advisor.settings import Settings, database_path, get_settings
+from advisor.store import LOCAL, Conversations, Opened, SqliteConversations
+from advisor.stream_blocks import complete_blocks
+from advisor.tool_payload import dumps, error_payload, payload, prefix_references
+from advisor.tool_runner import Outcome, run_calls
+from tools.registry import all_tools
+from tools.result import Assumption, Warn
+
+log = logging.getLogger("advisor")
+MAX_SUGGESTIONS = 4
+MAX_CHARTS = 4
+LAST_SECONDS = 10.0  # what the last model of the ladder is given even when the turn's time is used up
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What turns need: settings, where conversations are kept, and how a model is opened by its name."""
+
+    settings: Settings
+    store: Conversations
+    open_model: Callable[[str], Model]
+
+
+@lru_cache(maxsize=1)
+def default_desk() -> Desk:
+    """The desk that the environment describes; ``default_desk.cache_clear()`` makes it be read again."""
+    settings = get_settings()
+    return Desk(settings, SqliteConversations(database_path(settings)), lambda name: open_model(name, settings))
+
+
+def run(
+    question: str,
+    conversation_id: str | None = None,
+    model: str | None = None,
+    *,
+    principal: str = LOCAL,
+    desk: Desk | None = None,
+) -> Iterator[Event]:
+    """The events of a turn; the last is Done. Raises InputProblem when the question cannot be taken up at all.
+
+    Closing the iterator early (the reader went away) ends the turn and keeps what was found so far.
+    """
+    desk = desk or default_desk()
+    asked = read_question(question, desk.settings.max_question_chars)
+    opened = desk.store.begin(principal, conversation_id, asked)
+    return _Turn(desk, opened, asked, model, principal).events()
+
+
+def answer(
+    question: str,
+    conversation_id: str | None = None,
+    model: str | None = None,
+    *,
+    principal: str = LOCAL,
+    desk: Desk | None = None,
+) -> Answer:
+    """The whole answer at once. Raises InputProblem when the question cannot be taken up at all."""
+    events = list(run(question, conversation_id, model, principal=principal, desk=desk))
+    last = events[-1]
+    assert isinstance(last, Done)
+    return last.answer
+
+
+@dataclass
+class _Attempt:
+    """What one model has done in this turn."""
+
+    messages: list[Message]
+    evidence: Evidence
+    sources: Sources = field(default_factory=Sources)
+    outcomes: list[tuple[str, Outcome]] = field(default_factory=list)  # with the call's short id, e.g. t1
+    payloads: list[dict[str, object]] = field(default_factory=list)
+    seen: dict[str, str] = field(default_factory=dict)  # a call's name and arguments -> its short id
+    faults: int = 0
+    repeats: int = 0
+    repaired: bool = False
+
+
+@dataclass(frozen=True)
+class _Final:
+    """A finished text: ``body`` as the model wrote it, ``shown`` as printed and checked."""
+
+    body: str
+    shown: str
+    report: Report
+    status: Status
+    suggestions: tuple[str, ...] = ()
+
+
+@dataclass
+class _Step:
+    text: str = ""
+    calls: list[ToolCall] = field(default_factory=list)
+    finish: Finish = field(default_factory=Finish)
+
+
+class _Turn:
+    def __init__(self, desk: Desk, opened: Opened, question: str, model: str | None, principal: str) -> None:
+        self._desk, self._opened, self._question, self._principal = desk, opened, question, principal
+        self._settings = desk.settings
+        self._ladder = ladder(model, desk.settings)
+        self._end = self._until = time.monotonic() + desk.settings.turn_seconds
+        self._tools = tuple(schema_of(spec) for spec in all_tools().values())
+        history = trimmed(opened.history, desk.settings.max_history_chars)
+        self._said = [message.content for message in opened.history if message.role == "user"] + [question]
+        self._base = (Message("system", system_prompt(self._tools)), *history, Message("user", question))
+        self._calls = opened.tool_calls_before
+        self._shown = ""  # the text that the surface holds now
+        self._failures: list[tuple[str, str]] = []
+        self._model = self._ladder[0]
+        self._attempt = self._new_attempt()
+
+    def events(self) -> Iterator[Event]:
+        finished = False
+        try:
+            yield Started(
+                conversation_id=self._opened.conversation_id, turn_id=self._opened.turn_id, model=self._ladder[0]
+            )
+            final: _Final | None = None
+            for number, name in enumerate(self._ladder):
+                self._model = name
+                self._until = self._share(number)
+                try:
+                    final = yield from self._answer_with(self._desk.open_model(name))
+                    break
+                except ModelFailed as failure:
+                    self._failures.append((name, failure.code))
+                    log.warning("turn %s: %s failed: %s", self._opened.turn_id, name, failure.code)
+                except Exception:
+                    self._failures.append((name, "bug"))
+                    log.exception("turn %s: %s broke", self._opened.turn_id, name)
+            answer = self._wrap_up(final or self._last_rung())
+            yield from self._show(answer.answer)
+            self._save(answer)
+            finished = True
+            yield Done(answer=answer)
+        finally:
+            if not finished:
+                self._save(self._wrap_up(self._stopped()))
+
+    def _share(self, number: int) -> float:
+        """When the ladder's model of this number must be done: the time left is shared, the last one always has some.
+
+        A provider that stalls must not leave the fallbacks without time, nor the user without an answer.
+        """
+        now = time.monotonic()
+        before_last = len(self._ladder) - 1 - number
+        return now + max(0.0, self._end - now) / before_last if before_last else max(self._end, now + LAST_SECONDS)
+
+    # One model's attempt ------------------------------------------------------------------------------------------
+
+    def _answer_with(self, model: Model) -> Generator[Event, None, _Final]:
+        """Steps until the model answers in words."""
+        attempt = self._attempt = self._new_attempt()
+        for number in range(self._settings.max_steps):
+            may_call = (
+                number < self._settings.max_steps - 1
+                and len(attempt.outcomes) < self._settings.max_tool_calls
+                and attempt.repeats < 2
+                and not attempt.repaired
+            )
+            step = yield from self._step(model, may_call)
+            if step.calls:
+                if not may_call:
+                    break
+                yield from self._run_tools(step.calls)
+                if attempt.faults > 1:
+                    raise ModelFailed("bad_reply", "The model kept calling tools that cannot be run.")
+                continue
+            if not step.text.strip():
+                raise ModelFailed("bad_reply", "The model said nothing.")
+            final = self._finished(step.text, step.finish)
+            if not final.report.findings:
+                return final
+            if attempt.repaired:
+                break
+            attempt.repaired = True
+            attempt.messages += [
+                Message("assistant", step.text),
+                Message("system", repair_prompt(str(finding) for finding in final.report.findings)),
+            ]
+        if not attempt.outcomes:
+            raise ModelFailed("bad_reply", "The model's answer did not hold and no tool was called.")
+        return self._from_tools()
+
+    def _step(self, model: Model, may_call: bool) -> Generator[Event, None, _Step]:
+        """One step of the model; text is shown paragraph by paragraph once its numbers hold."""
+        step, pending, holds = _Step(), "", True
+        if self._shown:
+            self._shown = ""
+            yield Text(text="", replace=True)
+        request = ModelRequest(
+            tuple(self._attempt.messages), self._tools, self._until, may_call, self._settings.max_output_tokens
+        )
+        for event in model.reply(request):
+            if time.monotonic() > self._until:
+                raise ModelFailed("timeout", "The turn's time is over.")
+            if isinstance(event, TextDelta):
+                step.text += event.text
+                pending += event.text
+                blocks, pending = complete_blocks(pending)
+                for block in blocks if holds else ():
+                    rendered = render(block, self._attempt.sources)
+                    holds = not rendered.unknown and not check(rendered.text, self._attempt.evidence).findings
+                    if holds and rendered.text:
+                        piece = ("\n\n" if self._shown else "") + rendered.text
+                        self._shown += piece
+                        yield Text(text=piece)
+            elif isinstance(event, ToolCall):
+                step.calls.append(event)
+            else:
+                step.finish = event
+        return step
+
+    def _run_tools(self, calls: Sequence[ToolCall]) -> Iterator[Event]:
+        attempt = self._attempt
+        calls = calls[: max(1, self._settings.max_tool_calls - len(attempt.outcomes))]
+        attempt.messages.append(Message("assistant", tool_calls=tuple(calls)))
+        fresh: list[tuple[str, ToolCall]] = []
+        answers: list[str] = []  # the short id that answers each call
+        for call in calls:
+            key = f"{call.name} {call.unreadable or dumps(call.arguments)}"
+            if key in attempt.seen:
+                attempt.repeats += 1
+            else:
+                self._calls += 1
+                attempt.seen[key] = f"t{self._calls}"
+                fresh.append((attempt.seen[key], call))
+                yield ToolStarted(id=attempt.seen[key], name=call.name, arguments=finite(call.arguments))
+            answers.append(attempt.seen[key])
+        seconds = max(0.1, min(self._settings.tool_seconds, self._until - time.monotonic()))
+        outcomes = run_calls([call for _short, call in fresh], seconds)
+        for (short, _call), outcome in zip(fresh, outcomes, strict=True):
+            yield from self._take_in(short, outcome)
+        attempt.faults += any(outcome.protocol_fault for outcome in outcomes)
+        contents = {str(data["tool_call"]): dumps(data) for data in attempt.payloads}
+        for call, short in zip(calls, answers, strict=True):
+            attempt.messages.append(Message("tool", contents[short], tool_call_id=call.id, name=call.name))
+
+    def _take_in(self, short: str, outcome: Outcome) -> Iterator[Event]:
+        attempt, name = self._attempt, outcome.call.name
+        attempt.outcomes.append((short, outcome))
+        if outcome.result is None:
+            error = outcome.error or {}
+            attempt.payloads.append(error_payload(short, name, error))
+            attempt.evidence.add_error(error)
+            yield ToolFinished(id=short, name=name, error=error, milliseconds=outcome.milliseconds)
+            return
+        result = outcome.result
+        attempt.payloads.append(payload(short, name, result))
+        attempt.sources.add(short, result)
+        attempt.evidence.add(short, outcome.call.arguments, result)
+        verdict = render(prefix_references(short, result.verdict), attempt.sources).text
+        yield ToolFinished(id=short, name=name, verdict=verdict, milliseconds=outcome.milliseconds)
+        yield Facts(tool_call=short, facts=_facts(short, outcome))
+        for chart in result.charts[:MAX_CHARTS]:
+            yield Chart(tool_call=short, spec=finite(chart))
+
+    # Ends ---------------------------------------------------------------------------------------------------------
+
+    def _finished(self, body: str, finish: Finish) -> _Final:
+        rendered = render(body, self._attempt.sources)
+        shown = self._with_footer(rendered.text)
+        report = check(shown, self._attempt.evidence)
+        for name in rendered.unknown:
+            report.missing_reference(name)
+        return _Final(body, shown, report, finish.status, finish.suggestions)
+
+    def _from_tools(self) -> _Final:
+        """The deterministic answer from the results at hand."""
+        self._attempt.repaired = True
+        any_result = any(outcome.result for _short, outcome in self._attempt.outcomes)
+        final = self._finished(compose(self._attempt.payloads), Finish("answered" if any_result else "needs_input"))
+        for finding in final.report.findings:  # a tool's own words: a fault of the tool or of the check, worth a look
+            log.warning("turn %s: tool text does not pass the check: %s", self._opened.turn_id, finding)
+        return final
+
+    def _last_rung(self) -> _Final:
+        if any(outcome.result for _short, outcome in self._attempt.outcomes):
+            return self._from_tools()
+        text = (
+            "Something went wrong on our side and no answer could be made; your question is kept "
+            f"(turn `{self._opened.turn_id}`). Please ask again, or call a tool directly with `advisor tool`."
+        )
+        return _Final(text, text, Report(), "failed")
+
+    def _stopped(self) -> _Final:
+        text = "The turn was stopped before it was answered."
+        return _Final(text, text, Report(), "failed")
+
+    def _with_footer(self, body: str) -> str:
+        """``body`` with warnings, assumptions and sources of the results below it."""
+        notes = [f"Note: {warn.text}" for warn in self._warnings()]
+        titles = [(citation.title, citation.as_of) for citation in self._citations()]
+        return "\n\n".join(
+            part for part in (body, *notes, assumptions_line(self._assumptions()), sources_line(titles)) if part
+        )
+
+    def _wrap_up(self, final: _Final) -> Answer:
+        attempt = self._attempt
+        outcomes = attempt.outcomes
+        suggestions = [*final.suggestions, *(text for _s, o in outcomes if o.result for text in o.result.suggestions)]
+        return Answer(
+            conversation_id=self._opened.conversation_id,
+            turn_id=self._opened.turn_id,
+            status=final.status,
+            answer=final.shown,
+            model=self._model,
+            degraded=bool(self._failures),
+            tool_calls=[_record(short, outcome) for short, outcome in outcomes],
+            facts=[fact for short, outcome in outcomes for fact in _facts(short, outcome)],
+            assumptions=[
+                AnswerAssumption(name=item.name, value=item.value, unit=item.unit, why=item.why)
+                for item in self._assumptions()
+            ],
+            citations=self._citations(),
+            warnings=self._warnings(),
+            charts=[chart for _s, o in outcomes if o.result for chart in o.result.charts[:MAX_CHARTS]],
+            suggestions=list(dict.fromkeys(suggestions))[:MAX_SUGGESTIONS],
+            grounding=Grounding(
+                numbers=final.report.numbers, grounded=final.report.grounded, repaired=attempt.repaired
+            ),
+        )
+
+    def _show(self, text: str) -> Iterator[Event]:
+        """Bring the surface from what it holds to the final text."""
+        if text.startswith(self._shown):
+            rest = text[len(self._shown) :]
+            if rest:
+                yield Text(text=rest)
+        else:
+            yield Text(text=text, replace=True)
+        self._shown = text
+
+    def _save(self, answer: Answer) -> None:
+        turn_messages = [
+            message for message in self._attempt.messages[len(self._base) :] if message.role in ("assistant", "tool")
+        ]
+        kept = [message for message in turn_messages if message.tool_calls or message.role == "tool"]
+        kept.append(Message("assistant", answer.answer))
+        try:
+            self._desk.store.finish(self._principal, self._opened, answer.as_json(), kept)
+        except Exception:  # the answer is worth more than its record
+            log.exception("turn %s could not be saved", self._opened.turn_id)
+            answer.warnings.append(Warn(code="not_saved", text="This turn could not be saved to the conversation."))
+
+    # What the results say together --------------------------------------------------------------------------------
+
+    def _new_attempt(self) -> _Attempt:
+        evidence = Evidence(self._said)
+        for warn in self._failure_warnings():
+            evidence.add_text(warn.text)
+        return _Attempt(messages=list(self._base), evidence=evidence)
+
+    def _failure_warnings(self) -> list[Warn]:
+        """Which model could not answer, when another one does; once, however many failed."""
+        if not self._failures or self._model == self._failures[-1][0]:
+            return []
+        name, code = self._failures[0]
+        by = "the built-in planner, without a language model" if self._model == PLANNER else self._model
+        return [Warn(code="degraded", text=f"{name} could not answer ({code.replace('_', ' ')}); this is by {by}.")]
+
+    def _assumptions(self) -> list[Assumption]:
+        found: dict[tuple[str, str], Assumption] = {}
+        for _short, outcome in self._attempt.outcomes:
+            for item in outcome.result.assumptions if outcome.result else ():
+                found.setdefault((item.name, json.dumps(item.value)), item)
+        return list(found.values())
+
+    def _citations(self) -> list[Citation]:
+        found: dict[str, Citation] = {}
+        for _short, outcome in self._attempt.outcomes:
+            for source in outcome.result.sources if outcome.result else ():
+                found.setdefault(
+                    source.id,
+                    Citation(id=source.id, title=source.title, source=source.url or source.id, as_of=source.as_of),
+                )
+        return list(found.values())
+
+    def _warnings(self) -> list[Warn]:
+        found = {warn.text: warn for warn in self._failure_warnings()}
+        for short, outcome in self._attempt.outcomes:
+            for warn in outcome.result.warnings if outcome.result else ():
+                text = render(prefix_references(short, warn.text), self._attempt.sources).text
+                found.setdefault(text, Warn(code=warn.code, text=text))
+        return list(found.values())
+
+
+def _record(short: str, outcome: Outcome) -> ToolRecord:
+    return ToolRecord(
+        id=short,
+        name=outcome.call.name,
+        arguments=finite(outcome.call.arguments),
+        result=outcome.result.model_dump(mode="json") if outcome.result else None,
+        error=outcome.error,
+        milliseconds=outcome.milliseconds,
+    )
+
+
+def _facts(short: str, outcome: Outcome) -> list[AnswerFact]:
+    return [
+        AnswerFact(
+            id=f"{short}.{fact.id}",
+            name=fact.name,
+            value=fact.value,
+            unit=fact.unit,
+            low=fact.low,
+            high=fact.high,
+            kind=fact.kind,
+            basis=fact.basis,
+            as_of=fact.as_of,
+            tool_call=short,
+        )
+        for fact in (outcome.result.facts if outcome.result else ())
+    ]
