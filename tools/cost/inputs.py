@@ -30,10 +30,16 @@ class RunInput(WorkloadInput):
         description="Whose stack: tuned (vendor recipe), benchmark (framework's published set-up), user (default).",
     )
     idle_share: float | None = Field(
-        default=None, ge=0, lt=1, description="Share of billed time without training (debugging, loading); default 0.1."
+        default=None,
+        ge=0,
+        lt=1,
+        description="Billed without training; default 0.1; 0 also drops start-up, evaluation.",
     )
     evaluation_share: float | None = Field(
         default=None, ge=0, lt=1, description="Share of billed time spent on evaluation; default 0.02."
+    )
+    start_up_hours: float | None = Field(
+        default=None, ge=0, le=1000, description="Billed before the first step; default 0.25."
     )
     failures: bool | float | None = Field(
         default=None,

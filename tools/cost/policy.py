@@ -19,6 +19,7 @@ def choose_policy(given: RunInput, billing: str, tokens: float) -> tuple[Policy,
             return default
         return asked
 
+    pure = given.idle_share == 0  # asked for training time alone: start-up and evaluation only if given
     failures = given.failures
     asked_failures = None if failures is None or failures is True else float(failures)
     spot_share = 0.0
@@ -39,7 +40,18 @@ def choose_policy(given: RunInput, billing: str, tokens: float) -> tuple[Policy,
             "idle_share", given.idle_share, run.IDLE_SHARE, "", "billed without training: debugging, loading, waiting"
         ),
         evaluation_share=pick(
-            "evaluation_share", given.evaluation_share, run.EVALUATION_SHARE, "", "validation during the run"
+            "evaluation_share",
+            given.evaluation_share,
+            0.0 if pure else run.EVALUATION_SHARE,
+            "",
+            "validation during the run",
+        ),
+        start_up_hours=pick(
+            "start_up_hours",
+            given.start_up_hours,
+            0.0 if pure else run.START_UP_HOURS,
+            "h",
+            "boot, image, dataset copy, compilation, billed before the first step",
         ),
         failures_per_million=pick(
             "failures",

@@ -9,6 +9,7 @@ from tools.cost.failures import RESTART_HOURS, Interruptions, interruptions, job
 from tools.throughput import Throughput
 from tools.workload import Job
 
+START_UP_HOURS = 0.25  # booting, image, dataset copy, compilation: billed before the first step
 IDLE_SHARE = 0.10  # clean runs bill 5-20 % more than their training time (goodput 0.8-0.95)
 EVALUATION_SHARE = 0.02
 FAILURES_PER_MILLION_GPU_HOURS = 20.0  # Llama 3: 419 in 54 days on 16,384 GPUs = 19.7
@@ -39,6 +40,7 @@ class Policy:
     dataset_bytes: float = 0.0
     egress_usd_per_gb: float = 0.0
     restart_hours: float = RESTART_HOURS
+    start_up_hours: float = START_UP_HOURS
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +49,8 @@ class RunTime:
 
     training_hours: float
     broken: Interruptions
-    wall_hours: float  # with failures and saves
-    billed_hours: float  # with evaluation and idle time too
+    wall_hours: float  # from start-up to the last step: failures, saves and evaluation included
+    billed_hours: float  # with idle time too
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class Bill:
     failures: float
     checkpoint_stalls: float
     evaluation: float
+    start_up: float
     idle: float
     storage: float
     egress: float
@@ -67,8 +70,8 @@ class Bill:
     def total(self) -> float:
         """The whole bill."""
         return (
-            self.training + self.failures + self.checkpoint_stalls + self.evaluation + self.idle + self.storage
-            + self.egress
+            self.training + self.failures + self.checkpoint_stalls + self.evaluation + self.start_up + self.idle
+            + self.storage + self.egress
         )  # fmt: skip
 
 
@@ -100,26 +103,23 @@ def run_time(job: Job, training_hours: float, n_machines: int, policy: Policy) -
         stall = 0.0
     broken = interruptions(training_hours, mean, stall, policy.restart_hours, policy.interval_hours)
     wall = training_hours * broken.stretch
-    return RunTime(
-        training_hours=training_hours,
-        broken=broken,
-        wall_hours=wall,
-        billed_hours=wall / (1 - policy.evaluation_share) / (1 - policy.idle_share),
-    )
+    finished = wall / (1 - policy.evaluation_share) + policy.start_up_hours
+    return RunTime(training_hours, broken, finished, finished / (1 - policy.idle_share))
 
 
 def bill(job: Job, time: RunTime, usd_per_gpu_hour: float, policy: Policy) -> Bill:
     """Price every part of the run."""
     hourly = usd_per_gpu_hour * job.n_gpus
-    evaluated = time.wall_hours / (1 - policy.evaluation_share)
+    stretched = time.training_hours * time.broken.stretch
     months = time.billed_hours / 730.0
     kept = policy.checkpoints_kept * checkpoint_bytes(job)
     return Bill(
         training=time.training_hours * hourly,
         failures=time.broken.lost_hours * hourly,
         checkpoint_stalls=time.broken.stall_hours * hourly,
-        evaluation=(evaluated - time.wall_hours) * hourly,
-        idle=(time.billed_hours - evaluated) * hourly,
+        evaluation=(stretched / (1 - policy.evaluation_share) - stretched) * hourly,
+        start_up=policy.start_up_hours * hourly,
+        idle=(time.billed_hours - time.wall_hours) * hourly,
         storage=(kept + policy.dataset_bytes) / 1e9 * policy.storage_usd_per_gb_month * months,
         egress=checkpoint_bytes(job, with_optimizer=False) / 1e9 * policy.egress_usd_per_gb,
     )

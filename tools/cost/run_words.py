@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from knowledge.types import Gpu
 from tools.cost.energy import GRID_KG_PER_KWH, LOAD, PUE, energy
-from tools.cost.footprint import Footprint, fit, footprint
 from tools.cost.price_basis import PriceBasis, price_basis
 from tools.cost.run import Bill, Policy, RunTime, bill, checkpoint_bytes, run_time, training_hours
 from tools.cost.words import Facts, cards, doing, model_name
+from tools.memory import MemoryBill, estimate, verdict
 from tools.network.fabric import Fabric
 from tools.result import Assumption, Column, SourceRef, Step, Table, ToolResult, Warn
 from tools.throughput import Throughput, estimate_throughput
@@ -61,8 +61,8 @@ class Course:
 def write(result: ToolResult, run: Course, pue: float | None, grid: float | None) -> str:
     """Fill in facts, tables, sentences; returns whether the job fits."""
     facts = Facts()
-    need = footprint(run.job)
-    verdict = fit(need, run.gpu)
+    need = estimate(run.job)
+    fits = verdict(need, run.gpu)
     _time_facts(facts, run)
     _memory_facts(facts, run, need)
     costs = _cost_facts(facts, run) if run.basis else None
@@ -75,11 +75,11 @@ def write(result: ToolResult, run: Course, pue: float | None, grid: float | None
         )
     result.steps = _steps(run)
     result.tables = [_bill_table(costs)] if costs else []
-    result.verdict = _verdict(run, verdict)
-    _warn(result, run, verdict)
-    result.next_steps = _next_steps(facts, run, verdict)
+    result.verdict = _verdict(run, fits)
+    _warn(result, run, fits)
+    result.next_steps = _next_steps(facts, run, fits)
     result.suggestions = _suggestions(run)
-    return verdict
+    return fits
 
 
 def _time_facts(facts: Facts, run: Course) -> None:
@@ -118,6 +118,7 @@ def _time_facts(facts: Facts, run: Course) -> None:
         label="billed time",
         basis="training + failures + saves + evaluation + idle",
     )
+    facts.add("wall_hours", run.time.wall_hours, "h", label="start-up to last step, failures and saves included")
     facts.add(
         "billed_gpu_hours",
         billed * job.n_gpus,
@@ -172,7 +173,7 @@ def _time_facts(facts: Facts, run: Course) -> None:
     facts.add("checkpoint_bytes", checkpoint_bytes(job), "B", kind="exact", label="one resumable checkpoint")
 
 
-def _memory_facts(facts: Facts, run: Course, need: Footprint) -> None:
+def _memory_facts(facts: Facts, run: Course, need: MemoryBill) -> None:
     facts.add("peak_per_gpu", need.peak_bytes, "B", low=need.low_bytes, high=need.high_bytes, label="memory a GPU")
     facts.add("usable_memory", run.gpu.usable_bytes, "B", kind="exact", label="usable on the card", about=[run.gpu.id])
 
@@ -228,6 +229,7 @@ def _hidden(costs: Bill) -> list[tuple[str, float, str]]:
         ("failure_cost", costs.failures, "failures and restarts"),
         ("checkpoint_stall_cost", costs.checkpoint_stalls, "waiting for saves"),
         ("evaluation_cost", costs.evaluation, "evaluation"),
+        ("start_up_cost", costs.start_up, "start-up before the first step"),
         ("idle_cost", costs.idle, "idle and debugging"),
         ("storage_cost", costs.storage, "checkpoints and dataset stored"),
         ("egress_cost", costs.egress, "egress of the result"),
@@ -289,8 +291,9 @@ def _steps(run: Course) -> list[Step]:
         ),
         Step(
             symbol="billed_hours",
-            expression=f"{run.hours:.4g} h x {run.time.broken.stretch:.4g} (failures, saves) / "
-            f"{1 - run.policy.evaluation_share:.3g} (evaluation) / {1 - run.policy.idle_share:.3g} (idle)",
+            expression=f"({run.hours:.4g} h x {run.time.broken.stretch:.4g} (failures, saves) / "
+            f"{1 - run.policy.evaluation_share:.3g} (evaluation) + {run.policy.start_up_hours:g} h start-up) / "
+            f"{1 - run.policy.idle_share:.3g} (idle)",
             value=run.time.billed_hours,
             unit="h",
         ),
@@ -348,7 +351,7 @@ def _next_steps(facts: Facts, run: Course, fits: str) -> list[str]:
             steps.append("On spot machines, lost work and restarts counted, the run would cost [[spot_run_cost]].")
     if job.checkpointing == "full" and not run.given_mfu:
         lighter = replace(job, checkpointing="none")
-        if fit(footprint(lighter), run.gpu) == "fits":
+        if verdict(estimate(lighter), run.gpu) == "fits":
             faster = training_hours(run.tokens, estimate_throughput(lighter, run.gpu, run.fabric, run.speed.software))
             facts.add("run_hours_without_checkpointing", faster, "h", label="without activation checkpointing")
             steps.append(
@@ -368,8 +371,8 @@ def _what_fits(facts: Facts, run: Course) -> list[str]:
     while count < 4096:
         count *= 2
         wider = replace(job, n_gpus=count, sharding="fsdp")
-        need = footprint(wider)
-        if fit(need, run.gpu) == "fits":
+        need = estimate(wider)
+        if verdict(need, run.gpu) == "fits":
             facts.add("gpus_that_fit", count, "GPUs", label="smallest doubling that fits")
             facts.add("peak_at_that_count", need.peak_bytes, "B", label="memory a GPU there")
             return [f"Sharded over [[gpus_that_fit]] of {run.gpu.id} it needs [[peak_at_that_count]] each and fits."]

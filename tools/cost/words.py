@@ -30,8 +30,14 @@ class Facts:
         return fact
 
 
-def doing(job: Job) -> str:
-    """The job in words: QLoRA fine-tuning of Llama-3.1-70B."""
+def doing(job: Job, inside: bool = False) -> str:
+    """The job in words, e.g. QLoRA fine-tuning of Llama-3.1-70B; ``inside`` a sentence, not at its start."""
+    text = _doing(job)
+    named = text.startswith(("LoRA", "QLoRA", "DoRA")) or text[1].isupper()
+    return text if named or not inside else text[0].lower() + text[1:]
+
+
+def _doing(job: Job) -> str:
     if job.task == "inference":
         return f"Running {model_name(job)}"
     return f"{_DOING[job.method]} {model_name(job)}"

@@ -1,0 +1,104 @@
+"""select_gpu: what it recommends, limits on time and money, and that the whole book is searched quickly."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from tools.cost.search import pareto
+from tools.cost.select_gpu import SelectGpuResult
+from tools.errors import InputProblem
+from tools.registry import get_tool
+
+
+def _select(**arguments: Any) -> SelectGpuResult:
+    found = get_tool("select_gpu").call(arguments)
+    assert isinstance(found, SelectGpuResult)
+    return found
+
+
+def test_seventy_billion_qlora_gets_one_card_with_headroom_its_dated_price_and_a_runner_up() -> None:
+    found = _select(model="llama-3.3-70b", method="qlora")
+    assert found.fact("recommended_count").value == 1
+    assert float(found.fact("headroom").value) > 10
+    price = found.fact("usd_per_gpu_hour")
+    assert price.kind == "price"
+    assert price.as_of is not None
+    assert "Runner-up" in found.verdict
+    assert any(row[0] == "1× RTX-4090" for table in found.tables if table.id == "ruled_out" for row in table.rows)
+
+
+def test_a_too_small_budget_says_what_it_buys() -> None:
+    found = _select(model="llama-3.1-8b", method="full", tokens="10B", budget=50)
+    assert found.verdict.startswith("No")
+    cheapest, bought = float(found.fact("cheapest_cost").value), float(found.fact("tokens_affordable").value)
+    assert bought == pytest.approx(10e9 * 50 / cheapest)
+
+
+def test_a_too_early_deadline_names_the_fastest_plan_and_how_far_it_gets() -> None:
+    found = _select(model="llama-3.1-70b", method="full", tokens="100B", deadline="1h")
+    assert any(warn.code == "too_late" for warn in found.warnings)
+    assert float(found.fact("fastest_hours").value) > 1
+    assert float(found.fact("tokens_in_time").value) < 100e9
+
+
+def test_limits_that_can_be_met_are_met() -> None:
+    found = _select(model="llama-3.1-8b", method="lora", tokens="500M", budget="$500", deadline="48h")
+    assert float(found.fact("run_cost").value) <= 500
+    assert float(found.fact("wall_hours").value) <= 48
+
+
+def test_friday_is_counted_from_now_to_the_end_of_that_day() -> None:
+    found = _select(model="llama-3.1-8b", method="lora", tokens="10M", deadline="by friday", now="2026-11-30T12:00")
+    assert found.fact("deadline").value == pytest.approx(4 * 24 + 12)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [({"deadline": "2026-11-01", "now": "2026-11-30"}, "deadline"), ({"deadline": -3}, "deadline"),
+     ({"deadline": "2026-12-24"}, "now"), ({"budget": 0}, "budget"), ({"budget": "cheap"}, "budget"),
+     ({"tokens": 0}, "tokens"), ({"gpu": "H9000"}, "gpu"), ({"max_gpus": 0}, "max_gpus")],
+)  # fmt: skip
+def test_impossible_limits_are_refused_naming_the_field(wrong: dict[str, Any], field: str) -> None:
+    with pytest.raises(InputProblem) as problem:
+        _select(**{"model": "8B", "method": "lora", **wrong})
+    assert problem.value.field == field
+
+
+def test_filters_that_leave_no_offer_say_so_without_a_guess() -> None:
+    found = _select(model="8B", method="lora", provider="nowhere")
+    assert found.plans == []
+    assert any(warn.code == "no_price" for warn in found.warnings)
+
+
+def test_no_plan_shown_is_beaten_in_both_cost_and_time() -> None:
+    plans = _select(model="llama-3.1-8b", method="full", tokens="1B").plans
+    assert len(plans) >= 3
+    for plan in plans:
+        assert not any(other.usd < plan.usd and other.hours < plan.hours for other in plans)
+
+
+def test_the_front_of_no_plans_is_empty() -> None:
+    assert pareto([]) == []
+
+
+def test_spot_machines_enter_only_when_asked_for() -> None:
+    firm = _select(model="llama-3.1-8b", method="full", tokens="1B")
+    loose = _select(model="llama-3.1-8b", method="full", tokens="1B", spot=True)
+    assert {plan.billing for plan in firm.plans} <= {"on_demand", "secure"}
+    assert float(loose.fact("run_cost").value) < float(firm.fact("run_cost").value)
+
+
+def test_the_whole_book_is_priced_in_a_blink() -> None:
+    arguments: dict[str, Any] = {"model": "llama-3.1-8b", "method": "full", "tokens": "10B", "spot": True}
+    _select(**arguments)
+    best = min(_timed(arguments) for _ in range(5))
+    assert best < 0.150
+
+
+def _timed(arguments: dict[str, Any]) -> float:
+    start = time.perf_counter()
+    _select(**arguments)
+    return time.perf_counter() - start

@@ -1,0 +1,149 @@
+"""Ways to lay a job over n GPUs, and for each card the fastest one whose memory fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from knowledge.gpus import load_gpu
+from knowledge.types import Gpu
+from tools.memory import MemoryBill, Verdict, estimate, verdict
+from tools.network.fabric import Fabric, fabric_for
+from tools.throughput import SoftwareClass, Throughput, estimate_throughput
+from tools.workload import Checkpointing, Job, Sharding, WorkloadInput
+
+# Tokens an optimizer step may cover before more data parallelism stops helping: 4M is what Llama 2 and 3 8B pretrained
+# with (arXiv:2307.09288, arXiv:2407.21783); fine-tuning recipes stay below half a million.
+PRETRAIN_BATCH_TOKENS = 4 * 2**20
+FINE_TUNE_BATCH_TOKENS = 2**19
+MICRO_BATCHES = (1, 4, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class Freedom:
+    """Which choices the user left open, so that the search may make them."""
+
+    micro_batch: bool
+    checkpointing: bool
+    layout: bool
+    batch_tokens: float
+
+    @staticmethod
+    def of(given: WorkloadInput, job: Job) -> Freedom:
+        """What was not said is free."""
+        fixed = given.tp * given.pp * given.cp > 1 or given.sharding is not None
+        pretrain = job.method in ("pretrain", "continued_pretrain")
+        return Freedom(
+            micro_batch=given.micro_batch is None,
+            checkpointing=given.activation_checkpointing is None,
+            layout=not fixed,
+            batch_tokens=PRETRAIN_BATCH_TOKENS if pretrain else FINE_TUNE_BATCH_TOKENS,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SetUp:
+    """One card and count with the layout chosen for it."""
+
+    gpu: Gpu
+    n_gpus: int
+    machines: int
+    job: Job
+    need: MemoryBill
+    fit: Verdict
+    speed: Throughput
+
+    @property
+    def layout(self) -> str:
+        """The layout in a few words."""
+        return layout_words(self.job)
+
+
+def layout_words(job: Job) -> str:
+    """Sharding and parallel degrees, micro-batch, checkpointing."""
+    parts = []
+    if job.n_gpus > 1:
+        parts.append({"fsdp": "FSDP", "zero1": "ZeRO-1", "ddp": "DDP"}.get(job.sharding, job.sharding))
+        parts += [
+            f"{name}{size}" for name, size in (("TP", job.tp), ("PP", job.pp), ("CP", job.cp), ("EP", job.ep))
+            if size > 1
+        ]  # fmt: skip
+    parts.append(f"micro-batch {job.micro_batch}")
+    if job.checkpointing != "none":
+        parts.append(f"{job.checkpointing} checkpointing")
+    return ", ".join(parts)
+
+
+def best_set_up(
+    job: Job, gpu: Gpu, n_gpus: int, per_machine: int, free: Freedom, software: SoftwareClass
+) -> tuple[SetUp | None, MemoryBill]:
+    """The fastest layout that fits with headroom (else a borderline one), and the smallest need seen otherwise."""
+    fabric = _fabric(gpu.id, n_gpus, per_machine)
+    sure: SetUp | None = None
+    tight: SetUp | None = None
+    smallest: MemoryBill | None = None
+    for option in options(job, n_gpus, min(per_machine, n_gpus), free):
+        need = estimate(option)
+        if smallest is None or need.peak_bytes < smallest.peak_bytes:
+            smallest = need
+        fits = verdict(need, gpu)
+        if fits == "does_not_fit" or (fits == "borderline" and sure is not None):
+            continue
+        speed = estimate_throughput(option, gpu, fabric, software)
+        found = SetUp(gpu, n_gpus, -(-n_gpus // per_machine), option, need, fits, speed)
+        if fits == "fits":
+            sure = found if sure is None or speed.tokens_per_second > sure.speed.tokens_per_second else sure
+        else:
+            tight = found if tight is None or speed.tokens_per_second > tight.speed.tokens_per_second else tight
+    return sure or tight, smallest or estimate(job)
+
+
+def options(job: Job, n_gpus: int, per_machine: int, free: Freedom) -> Iterator[Job]:
+    """Every layout worth trying for this count."""
+    return iter(_options(replace(job, assumptions=()), n_gpus, per_machine, free))
+
+
+@lru_cache(maxsize=2048)
+def _options(job: Job, n_gpus: int, per_machine: int, free: Freedom) -> tuple[Job, ...]:
+    batches = MICRO_BATCHES if free.micro_batch else (job.micro_batch,)
+    saving: tuple[Checkpointing, ...] = ("none", "full") if free.checkpointing else (job.checkpointing,)
+    found = []
+    for sharding, tp, pp in _shapes(job, n_gpus, per_machine, free):
+        replicas = n_gpus // (tp * pp * job.cp)
+        for batch in batches:
+            tokens = replicas * batch * job.seq_len
+            accumulate = int(free.batch_tokens // tokens)
+            if accumulate < 1 and (batch > 1 or replicas > 1) and batch != batches[0]:
+                continue
+            if tokens > 2 * free.batch_tokens and replicas > 1:
+                continue
+            for kind in saving:
+                found.append(
+                    replace(
+                        job, n_gpus=n_gpus, sharding=sharding, tp=tp, pp=pp, micro_batch=batch, checkpointing=kind,
+                        grad_accum=max(1, accumulate),
+                    )
+                )  # fmt: skip
+    return tuple(found)
+
+
+def _shapes(job: Job, n_gpus: int, per_machine: int, free: Freedom) -> list[tuple[Sharding, int, int]]:
+    if not free.layout:
+        return [(job.sharding, job.tp, job.pp)] if n_gpus % (job.tp * job.pp * job.cp) == 0 else []
+    if n_gpus == 1:
+        return [("none", 1, 1)]
+    shapes: list[tuple[Sharding, int, int]] = [("ddp", 1, 1), ("fsdp", 1, 1)]
+    heads, layers = job.arch.n_heads or 1, job.arch.n_layers or 1
+    width = min(8, per_machine)
+    if n_gpus > 8 and width > 1 and heads % width == 0:
+        shapes.append(("zero1", width, 1))
+        for stages in (4, 8, 16):
+            if n_gpus % (width * stages) == 0 and layers >= 2 * stages:
+                shapes.append(("zero1", width, stages))
+    return shapes
+
+
+@lru_cache(maxsize=4096)
+def _fabric(gpu_id: str, n_gpus: int, per_machine: int) -> Fabric:
+    return fabric_for(load_gpu(gpu_id), n_gpus, gpus_per_node=per_machine if n_gpus % per_machine == 0 else None)[0]

@@ -1,0 +1,196 @@
+"""The whole price book at once: every offer and number of machines priced for one job, and what is worth having.
+
+The set-ups (card x count) are few, some hundreds, and modelled one by one; the offers are many and are arithmetic on
+columns: cost = price x GPUs x billed hours + storage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knowledge.gpus import all_gpus
+from knowledge.types import Gpu
+from tools.cost.book import Book, book
+from tools.cost.layouts import Freedom, SetUp, best_set_up
+from tools.cost.run import SPOT_MONTHLY_SHARE, Policy, bill, run_time, training_hours
+from tools.memory import MemoryBill
+from tools.throughput import SoftwareClass
+from tools.workload import Job
+
+MAX_AGE_DAYS = 365  # older observations say little about today's market
+# Boards that present themselves as several small GPUs: their sum is no memory that one process can use.
+SPLIT_BOARDS = ("A16", "MI250X")
+NODE_GPUS = 8  # machines of this size are sold in clusters; smaller ones rarely share a fast network
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which offers may be used."""
+
+    billings: tuple[str, ...]
+    providers: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()
+    gpu_ids: tuple[str, ...] = ()
+    n_gpus: int | None = None
+    max_gpus: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One way to run the job: a set-up at an offer."""
+
+    set_up: SetUp
+    provider: str
+    instance_type: str
+    region: str
+    billing: str
+    usd_per_gpu_hour: float
+    observed: str
+    source: str
+    hours: float  # wall-clock, failures and evaluation counted
+    cost: float
+    training_hours: float
+
+
+@dataclass(frozen=True, slots=True)
+class RuledOut:
+    """A card that cannot, with its nearest miss."""
+
+    gpu: Gpu
+    n_gpus: int
+    need: MemoryBill
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Everything that fits, cheapest offer of each card, count and billing; and what does not fit."""
+
+    plans: list[Plan]
+    ruled_out: list[RuledOut]
+    unpriced: list[str]
+    offers: int
+
+
+def search(job: Job, tokens: float, free: Freedom, software: SoftwareClass, policy: Policy, want: Filters) -> Found:
+    """Price the job on every offer that passes the filters."""
+    offers = book()
+    rows = np.flatnonzero(_mask(offers, want))
+    row, machines = _expand(offers, rows, want)
+    counts = offers.n_gpus[row] * machines
+    keys = np.char.add(offers.gpu_id[row], np.char.add(np.char.add("|", _text(offers.n_gpus[row])), "|"))
+    keys = np.char.add(keys, _text(counts))
+    names, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    set_ups: list[SetUp | None] = []
+    misses: dict[str, RuledOut] = {}
+    billed = np.full((len(names), 2), np.inf)
+    wall = np.full((len(names), 2), np.inf)
+    fixed = np.zeros(len(names))
+    gpus = {gpu.id: gpu for gpu in all_gpus()}
+    for index, at in enumerate(first):
+        gpu, total = gpus[str(offers.gpu_id[row[at]])], int(counts[at])
+        chosen, need = best_set_up(job, gpu, total, int(offers.n_gpus[row[at]]), free, software)
+        set_ups.append(chosen)
+        if chosen is None:
+            if gpu.id not in misses or misses[gpu.id].n_gpus < total:
+                misses[gpu.id] = RuledOut(gpu, total, need)
+            continue
+        hours = training_hours(tokens, chosen.speed)
+        for spot in (0, 1):
+            course = replace(policy, spot_monthly_share=SPOT_MONTHLY_SHARE if spot else 0.0)
+            time = run_time(chosen.job, hours, chosen.machines, course)
+            billed[index, spot] = time.billed_hours
+            wall[index, spot] = time.wall_hours
+            fixed[index] = bill(chosen.job, time, 0.0, policy).total
+    spot_row = (offers.billing[row] == "spot").astype(int)
+    price = offers.usd_per_gpu_hour[row]
+    cost = price * counts * billed[which, spot_row] + fixed[which]
+    plans = _cheapest_each(offers, row, which, spot_row, cost, wall, set_ups, tokens)
+    fitting = {plan.set_up.gpu.id for plan in plans}
+    unpriced = [gpu.id for gpu in all_gpus() if gpu.id not in set(offers.gpu_id)]
+    return Found(plans, [miss for name, miss in misses.items() if name not in fitting], unpriced, len(rows))
+
+
+def pareto(plans: list[Plan]) -> list[Plan]:
+    """Those that no other plan beats in both cost and time, cheapest first."""
+    front: list[Plan] = []
+    for plan in sorted(plans, key=lambda one: (one.cost, one.hours)):
+        if not front or plan.hours < front[-1].hours * 0.995:
+            front.append(plan)
+    return front
+
+
+def _mask(offers: Book, want: Filters) -> NDArray[np.bool_]:
+    keep: NDArray[np.bool_] = np.isin(offers.billing, want.billings)
+    newest = np.datetime64(str(max(offers.observed)))
+    keep &= (newest - offers.observed.astype("datetime64[D]")) <= np.timedelta64(MAX_AGE_DAYS, "D")
+    keep &= ~np.isin(offers.gpu_id, SPLIT_BOARDS)
+    if want.providers:
+        keep &= np.isin(np.char.lower(offers.provider), [name.lower() for name in want.providers])
+    if want.regions:
+        regions = np.char.lower(offers.region)
+        keep &= np.any([np.char.find(regions, name.lower()) >= 0 for name in want.regions], axis=0)
+    if want.gpu_ids:
+        keep &= np.isin(offers.gpu_id, want.gpu_ids)
+    return keep
+
+
+def _expand(offers: Book, rows: NDArray[np.intp], want: Filters) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Each offer as one machine, and full nodes as clusters of 2, 4, 8 ... too."""
+    all_rows, all_machines = [], []
+    machines = 1
+    while machines == 1 or machines * NODE_GPUS <= want.max_gpus:
+        size = offers.n_gpus[rows]
+        usable = (size * machines <= want.max_gpus) & ((machines == 1) | (size >= NODE_GPUS))
+        if want.n_gpus is not None:
+            usable &= size * machines == want.n_gpus
+        all_rows.append(rows[usable])
+        all_machines.append(np.full(int(usable.sum()), float(machines)))
+        machines *= 2
+    return np.concatenate(all_rows), np.concatenate(all_machines)
+
+
+def _text(numbers: NDArray[np.float64]) -> NDArray[np.str_]:
+    return numbers.astype(int).astype(str)
+
+
+def _cheapest_each(
+    offers: Book,
+    row: NDArray[np.intp],
+    which: NDArray[np.intp],
+    spot_row: NDArray[np.int_],
+    cost: NDArray[np.float64],
+    wall: NDArray[np.float64],
+    set_ups: list[SetUp | None],
+    tokens: float,
+) -> list[Plan]:
+    plans = []
+    seen: set[tuple[int, str]] = set()
+    for index in np.argsort(cost, kind="stable"):
+        if not np.isfinite(cost[index]):
+            break
+        at, which_one = int(row[index]), int(which[index])
+        billing = str(offers.billing[at])
+        if (which_one, billing) in seen:
+            continue
+        seen.add((which_one, billing))
+        chosen = set_ups[which_one]
+        assert chosen is not None
+        plans.append(
+            Plan(
+                set_up=chosen,
+                provider=str(offers.provider[at]),
+                instance_type=str(offers.instance_type[at]),
+                region=str(offers.region[at]),
+                billing=billing,
+                usd_per_gpu_hour=float(offers.usd_per_gpu_hour[at]),
+                observed=str(offers.observed[at]),
+                source=str(offers.source[at]),
+                hours=float(wall[which_one, spot_row[index]]),
+                cost=float(cost[index]),
+                training_hours=training_hours(tokens, chosen.speed),
+            )
+        )
+    return plans

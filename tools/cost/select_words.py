@@ -1,0 +1,378 @@
+"""Choosing among the plans and saying why: facts, tables and sentences of ``select_gpu``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tools.cost.run import Policy
+from tools.cost.search import Filters, Found, Plan, pareto
+from tools.cost.words import Facts, cards, doing
+from tools.result import Column, SourceRef, Table, ToolResult, Warn
+from tools.workload import Job
+
+SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What was asked and what was found."""
+
+    job: Job
+    tokens: float
+    tokens_told: bool
+    found: Found
+    objective: str
+    budget: float | None
+    deadline: float | None
+    want: Filters
+    policy: Policy
+
+
+def write(result: ToolResult, choice: Choice) -> list[tuple[Plan, str]]:
+    """Fill in the result; returns the plans shown with the reason of each."""
+    facts = Facts()
+    facts.add("max_gpus", choice.want.max_gpus, "GPUs", kind="exact", label="largest cluster considered")
+    plans = choice.found.plans
+    if not plans:
+        _nothing_fits(result, facts, choice)
+        result.facts = facts.found
+        return []
+    sure = [plan for plan in plans if plan.set_up.fit == "fits"] or plans
+    front = pareto(sure)
+    meets = [plan for plan in sure if _in_time(plan, choice) and _in_budget(plan, choice)]
+    if not choice.tokens_told:
+        shown = _smallest(sure)
+    elif meets:
+        shown = _ranked(meets, choice.objective)
+    else:
+        shown = _ranked(front, choice.objective)
+    best = shown[0]
+    _best_facts(facts, choice, best)
+    others = [plan for plan in shown[1:] if plan.set_up.gpu.id != best.set_up.gpu.id]
+    other = others[0] if others else (shown[1] if len(shown) > 1 else None)
+    if other is not None:
+        _other_facts(facts, other, "runner_up")
+    if not choice.tokens_told:
+        _say_smallest(result, facts, choice, sure, best, other)
+    elif meets or (choice.budget is None and choice.deadline is None):
+        _say_best(result, facts, choice, front, best, other)
+    else:
+        _say_misses(result, facts, choice, sure)
+    result.facts = facts.found
+    listed = _with_reasons(shown if not choice.tokens_told else (pareto(meets) if meets else front), choice)
+    result.tables = [_plan_table(listed)]
+    if choice.found.ruled_out:
+        result.tables.append(_ruled_out_table(choice))
+    _sources(result, [plan for plan, _reason in listed] + [best])
+    result.suggestions = _suggestions(choice, best)
+    return listed
+
+
+def _in_time(plan: Plan, choice: Choice) -> bool:
+    return choice.deadline is None or plan.hours <= choice.deadline
+
+
+def _in_budget(plan: Plan, choice: Choice) -> bool:
+    return choice.budget is None or plan.cost <= choice.budget
+
+
+def _ranked(plans: list[Plan], objective: str) -> list[Plan]:
+    if objective == "time":
+        return sorted(plans, key=lambda plan: (plan.hours, plan.cost))
+    if objective == "balance":
+        return sorted(plans, key=lambda plan: plan.cost * plan.hours)
+    return sorted(plans, key=lambda plan: (plan.cost, plan.hours))
+
+
+def _smallest(plans: list[Plan]) -> list[Plan]:
+    """Fewest cards first, then the lowest price of the machine by the hour; one plan a card."""
+    fewest = min(plan.set_up.n_gpus for plan in plans)
+    ordered = sorted(
+        (plan for plan in plans if plan.set_up.n_gpus == fewest),
+        key=lambda plan: plan.usd_per_gpu_hour * plan.set_up.n_gpus,
+    )
+    seen: set[str] = set()
+    return [plan for plan in ordered if not (plan.set_up.gpu.id in seen or seen.add(plan.set_up.gpu.id))]  # type: ignore[func-returns-value]
+
+
+def _best_facts(facts: Facts, choice: Choice, plan: Plan) -> None:
+    job, speed = plan.set_up.job, plan.set_up.speed
+    about = [plan.set_up.gpu.id, plan.provider, job.arch.id]
+    low, high = 1 / speed.high_factor, 1 / speed.low_factor
+    facts.add("recommended_gpu", plan.set_up.gpu.id, kind="exact", label="card", about=about)
+    facts.add("recommended_count", plan.set_up.n_gpus, "GPUs", kind="exact", label="cards")
+    need, usable = plan.set_up.need, plan.set_up.gpu.usable_bytes
+    facts.add("peak_per_gpu", need.peak_bytes, "B", low=need.low_bytes, high=need.high_bytes, label="memory a GPU")
+    facts.add("usable_memory", usable, "B", kind="exact", label="usable on the card")
+    facts.add("headroom", (usable - need.peak_bytes) / usable * 100, "%", label="memory left free")
+    facts.add(
+        "usd_per_gpu_hour", plan.usd_per_gpu_hour, "USD/GPU-h", kind="price", as_of=plan.observed,
+        label=f"{plan.provider}, {plan.billing.replace('_', '-')}", basis=plan.source, about=about,
+    )  # fmt: skip
+    per_second = speed.tokens_per_second
+    facts.add(
+        "tokens_per_second", per_second, "tokens/s", low=per_second * speed.low_factor,
+        high=per_second * speed.high_factor, label="speed of the whole job",
+    )  # fmt: skip
+    facts.add("mfu", speed.mfu, label="model FLOPs utilisation")
+    million = plan.cost / choice.tokens * 1e6
+    facts.add("usd_per_million_tokens", million, "USD", low=million * low, high=million * high, as_of=plan.observed,
+              label="a million tokens, hidden parts included")  # fmt: skip
+    facts.add("run_hours", plan.training_hours, "h", low=plan.training_hours * low, high=plan.training_hours * high,
+              label="training time")  # fmt: skip
+    facts.add("wall_hours", plan.hours, "h", low=plan.hours * low, high=plan.hours * high,
+              label="start-up to last step")  # fmt: skip
+    facts.add("gpu_hours", plan.training_hours * plan.set_up.n_gpus, "h", label="GPU-hours of training")
+    facts.add("run_cost", plan.cost, "USD", low=plan.cost * low, high=plan.cost * high, as_of=plan.observed,
+              label="finished run", basis="price x GPUs x billed hours + storage")  # fmt: skip
+    facts.add("tokens", choice.tokens, "tokens", kind="exact", label="training tokens")
+
+
+def _other_facts(facts: Facts, plan: Plan, name: str) -> None:
+    about = [plan.set_up.gpu.id, plan.provider]
+    need = plan.set_up.need
+    facts.add(f"{name}_price", plan.usd_per_gpu_hour, "USD/GPU-h", kind="price", as_of=plan.observed,
+              basis=plan.source, about=about, label=f"{plan.provider}, {plan.billing.replace('_', '-')}")  # fmt: skip
+    facts.add(f"{name}_cost", plan.cost, "USD", as_of=plan.observed, about=about, label="finished run")
+    facts.add(f"{name}_hours", plan.hours, "h", about=about, label="start-up to last step")
+    facts.add(f"{name}_peak", need.peak_bytes, "B", low=need.low_bytes, high=need.high_bytes, about=about,
+              label="memory a GPU")  # fmt: skip
+    facts.add(f"{name}_count", plan.set_up.n_gpus, "GPUs", kind="exact", about=about, label="cards")
+    headroom = (1 - need.peak_bytes / plan.set_up.gpu.usable_bytes) * 100
+    facts.add(f"{name}_headroom", headroom, "%", about=about, label="memory left free")
+
+
+def _where(plan: Plan) -> str:
+    billing = {"on_demand": "on demand", "secure": "on demand"}.get(plan.billing, plan.billing.replace("_", " "))
+    return f"{plan.provider}, {billing}, seen {plan.observed}"
+
+
+def _machine(plan: Plan) -> str:
+    return cards(plan.set_up.n_gpus, plan.set_up.gpu)
+
+
+def _say_smallest(
+    result: ToolResult, facts: Facts, choice: Choice, sure: list[Plan], best: Plan, other: Plan | None
+) -> None:
+    text = (
+        f"{_machine(best)} is the cheapest that fits for {doing(choice.job, inside=True)}: it needs [[peak_per_gpu]] "
+        f"a GPU of [[usable_memory]] ([[headroom]] free), from [[usd_per_gpu_hour]] ({_where(best)})."
+    )
+    if other is not None:
+        text += (
+            f" Runner-up: {_machine(other)} from [[runner_up_price]] ({_where(other)}), [[runner_up_headroom]] free."
+        )
+    result.verdict = text
+    value = min(sure, key=lambda plan: plan.cost)
+    if value is not best:
+        million = value.cost / choice.tokens * 1e6
+        facts.add("best_value_per_million_tokens", million, "USD", as_of=value.observed, about=[value.set_up.gpu.id],
+                  label=f"{_machine(value)} at {value.provider}")  # fmt: skip
+        result.next_steps.append(
+            f"Cheapest a token is {_machine(value)} ({_where(value)}): [[best_value_per_million_tokens]] a million "
+            "tokens, against [[usd_per_million_tokens]], hidden parts included."
+        )
+    else:
+        result.next_steps.append("It is also the cheapest a token: [[usd_per_million_tokens]] a million, all included.")
+    result.next_steps.append("Say how many tokens you train on, and I rank whole runs by cost and time.")
+
+
+def _say_best(
+    result: ToolResult, facts: Facts, choice: Choice, front: list[Plan], best: Plan, other: Plan | None
+) -> None:
+    word = {"cost": "Cheapest", "time": "Fastest", "balance": "Best balance"}[choice.objective]
+    limits = []
+    if choice.budget is not None:
+        facts.add("budget", choice.budget, "USD", kind="exact", label="budget")
+        limits.append("within [[budget]]")
+    if choice.deadline is not None:
+        facts.add("deadline", choice.deadline, "h", kind="exact", label="time left")
+        limits.append("in [[deadline]]")
+    held = f" {' and '.join(limits)}" if limits else ""
+    result.verdict = (
+        f"{word}{held} for {doing(choice.job, inside=True)} on [[tokens]]: {_machine(best)} at [[usd_per_gpu_hour]] "
+        f"({_where(best)}): [[wall_hours]] ([[wall_hours|range]]) and [[run_cost]] ([[run_cost|range]]) in the end."
+    )
+    if other is not None:
+        result.verdict += (
+            f" Runner-up: {_machine(other)} ({_where(other)}), [[runner_up_hours]] and [[runner_up_cost]]."
+        )
+    speed = best.set_up.speed
+    if choice.deadline is not None and best.hours / speed.low_factor > choice.deadline:
+        safe = [p for p in front if p.hours / p.set_up.speed.low_factor <= choice.deadline and _in_budget(p, choice)]
+        if safe:
+            plan = min(safe, key=lambda one: one.cost)
+            _other_facts(facts, plan, "safe")
+            result.next_steps.append(
+                f"At the slow end of the range it would be late; {_machine(plan)} ({_where(plan)}) is in time even "
+                "then: [[safe_hours]] and [[safe_cost]] expected."
+            )
+        else:
+            result.warnings.append(Warn(code="deadline_tight", text="At the slow end of the range it would be late."))
+    if choice.budget is not None and best.cost / speed.low_factor > choice.budget:
+        result.warnings.append(Warn(code="budget_tight", text="At the slow end of the range it would cost more."))
+    _faster(result, facts, front, best)
+
+
+def _faster(result: ToolResult, facts: Facts, front: list[Plan], best: Plan) -> None:
+    faster = [plan for plan in front if plan.hours <= best.hours / 2]
+    if faster:
+        plan = min(faster, key=lambda one: one.cost)
+        _other_facts(facts, plan, "faster")
+        facts.add("faster_extra_cost", (plan.cost / best.cost - 1) * 100, "%", label="more than the cheapest")
+        result.next_steps.append(
+            f"Twice as fast or better: {_machine(plan)} ({_where(plan)}) takes [[faster_hours]] for [[faster_cost]], "
+            "[[faster_extra_cost]] more."
+        )
+
+
+def _say_misses(result: ToolResult, facts: Facts, choice: Choice, sure: list[Plan]) -> None:
+    cheapest = min(sure, key=lambda plan: plan.cost)
+    fastest = min(sure, key=lambda plan: plan.hours)
+    _other_facts(facts, cheapest, "cheapest")
+    _other_facts(facts, fastest, "fastest")
+    affordable = choice.budget is None or cheapest.cost <= choice.budget
+    quick = choice.deadline is None or fastest.hours <= choice.deadline
+    if choice.budget is not None:
+        facts.add("budget", choice.budget, "USD", kind="exact", label="budget")
+    if choice.deadline is not None:
+        facts.add("deadline", choice.deadline, "h", kind="exact", label="time left")
+    if choice.budget is not None and not affordable:
+        running = cheapest.cost / choice.tokens
+        bought = choice.budget / running
+        facts.add("tokens_affordable", bought, "tokens", label="tokens that the budget buys", about=[cheapest.provider])
+        facts.add("share_affordable", bought / choice.tokens * 100, "%", label="of the run")
+        result.verdict = (
+            f"No: [[budget]] does not pay for {doing(choice.job, inside=True)} on [[tokens]]. The cheapest plan is "
+            f"{_machine(cheapest)} ({_where(cheapest)}), [[cheapest_cost]] in [[cheapest_hours]]; the budget buys "
+            "[[tokens_affordable]] of training there, [[share_affordable]] of the run."
+        )
+        result.warnings.append(Warn(code="over_budget", text="No plan stays within the budget."))
+    elif choice.deadline is not None and not quick:
+        done = choice.tokens * choice.deadline / fastest.hours
+        facts.add("tokens_in_time", done, "tokens", label="tokens trained by the deadline")
+        result.verdict = (
+            f"No: nothing within [[max_gpus]] finishes {doing(choice.job, inside=True)} on [[tokens]] in "
+            f"[[deadline]]. The fastest is {_machine(fastest)} ({_where(fastest)}): [[fastest_hours]] and "
+            "[[fastest_cost]]; by the deadline it has trained on [[tokens_in_time]]."
+        )
+        result.warnings.append(Warn(code="too_late", text="No plan meets the deadline."))
+    else:
+        in_time = [plan for plan in sure if _in_time(plan, choice)]
+        in_budget = [plan for plan in sure if _in_budget(plan, choice)]
+        quick_plan = min(in_time, key=lambda plan: plan.cost)
+        cheap_plan = min(in_budget, key=lambda plan: plan.hours)
+        _other_facts(facts, quick_plan, "in_time")
+        _other_facts(facts, cheap_plan, "in_budget")
+        result.verdict = (
+            f"Not both: {doing(choice.job, inside=True)} on [[tokens]] meets [[deadline]] from [[in_time_cost]] "
+            f"({_machine(quick_plan)}, {_where(quick_plan)}), and within [[budget]] it takes [[in_budget_hours]] "
+            f"({_machine(cheap_plan)}, {_where(cheap_plan)})."
+        )
+        result.warnings.append(Warn(code="limits_conflict", text="No plan meets both the deadline and the budget."))
+    result.next_steps.append(
+        "Fewer tokens, LoRA instead of full training, or spot machines (spot=true) change this most."
+    )
+
+
+def _nothing_fits(result: ToolResult, facts: Facts, choice: Choice) -> None:
+    if choice.found.offers == 0:
+        result.verdict = "No offer in the price book passes these filters, so nothing can be ranked."
+        result.warnings.append(
+            Warn(code="no_price", text="Loosen provider, region, billing or GPU; prices are never guessed.")
+        )
+        return
+    misses = sorted(choice.found.ruled_out, key=lambda miss: miss.need.peak_bytes / miss.gpu.usable_bytes)
+    if not misses:
+        result.verdict = "No machine of this size is on offer."
+        return
+    nearest = misses[0]
+    facts.add("peak_per_gpu", nearest.need.peak_bytes, "B", low=nearest.need.low_bytes, high=nearest.need.high_bytes,
+              label="smallest need a GPU", about=[nearest.gpu.id])  # fmt: skip
+    facts.add("usable_memory", nearest.gpu.usable_bytes, "B", kind="exact", label="usable on the card")
+    result.verdict = (
+        f"Nothing on offer within [[max_gpus]] fits {doing(choice.job, inside=True)}: the nearest, "
+        f"{cards(nearest.n_gpus, nearest.gpu)}, would need [[peak_per_gpu]] a GPU and has [[usable_memory]]."
+    )
+    result.next_steps.append("Raise max_gpus, shorten the sequence, or train adapters (LoRA, QLoRA) instead.")
+    result.tables = [_ruled_out_table(choice)]
+
+
+def _with_reasons(plans: list[Plan], choice: Choice) -> list[tuple[Plan, str]]:
+    if not plans:
+        return []
+    picked = plans if len(plans) <= SHOWN else _spread(plans)
+    cheapest, fastest = min(picked, key=lambda p: p.cost), min(picked, key=lambda p: p.hours)
+    balanced = min(picked, key=lambda p: p.cost * p.hours)
+    rows = []
+    for number, plan in enumerate(picked):
+        reason = "no other is cheaper and faster"
+        if not choice.tokens_told:
+            reason = "lowest price by the hour" if number == 0 else "fits as well"
+            if plan is cheapest:
+                reason = "cheapest a token" + ("; " + reason if number == 0 else "")
+        elif plan is cheapest:
+            reason = "cheapest finished run"
+        elif plan is fastest:
+            reason = "fastest"
+        elif plan is balanced:
+            reason = "lowest cost x time"
+        elif number:
+            before = picked[number - 1]
+            reason = "faster than the row above, and dearer" if plan.hours < before.hours else "next best"
+        rows.append((plan, reason))
+    return rows
+
+
+def _spread(plans: list[Plan]) -> list[Plan]:
+    """The ends and an even choice between them."""
+    steps = [round(i * (len(plans) - 1) / (SHOWN - 1)) for i in range(SHOWN)]
+    return [plans[i] for i in dict.fromkeys(steps)]
+
+
+def _plan_table(listed: list[tuple[Plan, str]]) -> Table:
+    columns = [
+        Column(key="machine", label="machine"), Column(key="provider", label="provider"),
+        Column(key="region", label="region"), Column(key="billing", label="billing"),
+        Column(key="price", label="price", unit="USD/GPU-h"), Column(key="seen", label="seen"),
+        Column(key="memory", label="memory a GPU", unit="B"), Column(key="hours", label="time", unit="h"),
+        Column(key="cost", label="finished run", unit="USD"), Column(key="layout", label="layout"),
+        Column(key="why", label="why"),
+    ]  # fmt: skip
+    rows: list[list[float | int | str | bool | None]] = [
+        [
+            _machine(plan), plan.provider, plan.region or "any", plan.billing.replace("_", " "), plan.usd_per_gpu_hour,
+            plan.observed, plan.set_up.need.peak_bytes, plan.hours, plan.cost, plan.set_up.layout, reason,
+        ]
+        for plan, reason in listed
+    ]  # fmt: skip
+    return Table(id="plans", title="Plans worth having", columns=columns, rows=rows)
+
+
+def _ruled_out_table(choice: Choice) -> Table:
+    columns = [
+        Column(key="machine", label="largest machine tried"), Column(key="need", label="needs a GPU", unit="B"),
+        Column(key="has", label="has", unit="B"), Column(key="why", label="why"),
+    ]  # fmt: skip
+    misses = sorted(choice.found.ruled_out, key=lambda miss: -miss.gpu.usable_bytes)[:12]
+    rows: list[list[float | int | str | bool | None]] = [
+        [cards(miss.n_gpus, miss.gpu), miss.need.peak_bytes, miss.gpu.usable_bytes, "too little memory"]
+        for miss in misses
+    ]
+    return Table(id="ruled_out", title="Ruled out", columns=columns, rows=rows)
+
+
+def _sources(result: ToolResult, plans: list[Plan]) -> None:
+    for plan in plans:
+        if all(source.id != plan.source for source in result.sources):
+            result.sources.append(SourceRef(id=plan.source, title=f"Prices: {plan.source}", as_of=plan.observed))
+
+
+def _suggestions(choice: Choice, best: Plan) -> list[str]:
+    gpu = best.set_up.gpu.id
+    asked = [f"How long does it take on {_machine(best)}, and what are the hidden costs?"]
+    if not choice.tokens_told:
+        asked.append("Which is cheapest for 100M tokens?")
+    asked.append("And on spot machines?")
+    asked.append(f"Does a longer sequence still fit on {gpu}?")
+    return asked
