@@ -250,9 +250,10 @@ def _knobs(result: ToolResult, cluster: Cluster, step: StepTime, options: Option
         moved = replace(job, tp=inner, pp=stages, grad_accum=max(job.grad_accum, 4 * stages))
         changes.append((f"Keep tensor parallel inside the node (tp={inner}, pp={stages})", moved))
     gains = []
+    fits = verdict(estimate(job), gpu) != "does_not_fit"
     now = job.tokens_per_step / step.total
     for words, changed in changes:
-        if job.task == "train" and verdict(estimate(changed), gpu) == "does_not_fit":
+        if fits and verdict(estimate(changed), gpu) == "does_not_fit":
             continue
         then = timed(changed, gpu, fabric, options)
         speed = changed.tokens_per_step / then.total
@@ -261,7 +262,8 @@ def _knobs(result: ToolResult, cluster: Cluster, step: StepTime, options: Option
     gains.sort(key=lambda gain: -gain[0])
     for place, (speed, words, then) in enumerate(gains[:2], 1):
         result.facts += [
-            _fact(f"knob_{place}_tokens_per_second", speed, "tokens/s", words, [job.arch.id], basis="as tokens_per_second"),
+            _fact(f"knob_{place}_tokens_per_second", speed, "tokens/s", words, [job.arch.id],
+                  basis="as tokens_per_second"),
             _fact(f"knob_{place}_efficiency", 100 * then.efficiency, "%", words, [job.arch.id],
                   basis="as scaling_efficiency"),
         ]  # fmt: skip

@@ -19,7 +19,7 @@ def ask(**given: Any) -> CheckInterconnectResult:
 def test_full_training_of_a_70b_over_25_gigabit_needs_rdma() -> None:
     result = ask(model="llama-3.1-70b", method="full", sharding="zero3", gpu="H100", n_gpus=64, inter_link="25GbE")
     assert result.infiniband_needed
-    assert result.scaling_efficiency < 0.1
+    assert result.scaling_efficiency < 0.15
     assert "Yes" in result.verdict
 
 
