@@ -78,8 +78,12 @@ def _sources(db: Any) -> None:
 
 
 def _prices(db: Any) -> None:
-    with (DATA / "prices.csv").open(encoding="utf-8", newline="") as file:
-        db["prices"].insert_all(dict(row, id=number) for number, row in enumerate(csv.DictReader(file), 1))
+    """Offers and what was kept out, as ``clean_prices`` left them, and the providers."""
+    for table in ("prices", "prices_rejected"):
+        with (DATA / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+            db[table].insert_all(csv.DictReader(file))
+    providers = ({"id": row["id"], "record": json.dumps(row)} for row in read_json("providers"))
+    db["providers"].insert_all(providers, pk="id")
 
 
 if __name__ == "__main__":
