@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeVar, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
@@ -39,21 +40,28 @@ class Settings(BaseModel):
 
 def get_settings(environment: Mapping[str, str] | None = None) -> Settings:
     """The settings in force. Raises BadValue naming the variable at fault."""
+    return read_settings(Settings, environment)
+
+
+S = TypeVar("S", bound=BaseModel)
+
+
+def read_settings(kind: type[S], environment: Mapping[str, str] | None = None) -> S:
+    """Settings of any kind from the variables ``ADVISOR_<FIELD>``; those not set keep their defaults."""
     values = os.environ if environment is None else environment
     given: dict[str, object] = {}
-    for name in Settings.model_fields:
+    for name, info in kind.model_fields.items():
         text = values.get(f"ADVISOR_{name.upper()}", "").strip()
         if text:
-            given[name] = (
-                [part.strip() for part in text.split(",") if part.strip()] if name.endswith("models") else text
-            )
+            several = get_origin(info.annotation) is tuple
+            given[name] = [part.strip() for part in text.split(",") if part.strip()] if several else text
     try:
-        return Settings.model_validate(given)
+        return kind.model_validate(given)
     except ValidationError as err:
         first = err.errors(include_url=False, include_input=False)[0]
         variable = f"ADVISOR_{str(first['loc'][0]).upper()}"
-        info = Settings.model_fields[str(first["loc"][0])]
-        raise BadValue("bad_setting", f"{variable}: {first['msg']}.", field=variable, hint=info.description) from None
+        about = kind.model_fields[str(first["loc"][0])]
+        raise BadValue("bad_setting", f"{variable}: {first['msg']}.", field=variable, hint=about.description) from None
 
 
 def database_path(settings: Settings) -> Path:

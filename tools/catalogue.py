@@ -4,6 +4,5 @@ A new tool: write its module, add one line here.
 """
 
 import tools.cost.estimate_run
-import tools.cost.select_gpu
-import tools.network.check_interconnect  # noqa: F401
-from tools import estimate_vram, search_knowledge  # noqa: F401
+import tools.cost.select_gpu  # noqa: F401
+from tools import estimate_vram  # noqa: F401

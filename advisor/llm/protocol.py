@@ -62,6 +62,10 @@ class ToolSchema:
         return self._build()
 
 
+def _never() -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One step: everything said so far and what may be called."""
@@ -71,6 +75,7 @@ class ModelRequest:
     deadline: float  # time.monotonic() by which the step must be over
     allow_tools: bool = True  # False when the step limit is reached or a repair is asked for: answer in words now
     max_output_tokens: int = 2000
+    stopped: Callable[[], bool] = _never  # true once nobody waits: a provider's client looks often, and hangs up
 
 
 @dataclass(frozen=True, slots=True)

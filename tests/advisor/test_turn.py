@@ -33,7 +33,7 @@ def shown(events: list[Event]) -> str:
 def test_a_turn_calls_tools_then_answers_from_their_facts(desk_of: Desks) -> None:
     model = Scripted(MEMORY, says(GOOD[:20], GOOD[20:]))
     events = list(run(QUESTION, desk=desk_of(model)))
-    assert [kind for kind in dict.fromkeys(kinds(events))] == [
+    assert list(dict.fromkeys(kinds(events))) == [
         "started", "tool_started", "tool_finished", "facts", "chart", "text", "done",
     ]  # fmt: skip
     done = events[-1]
@@ -159,7 +159,7 @@ def test_a_model_that_fails_is_followed_by_the_next_and_the_answer_says_so(desk_
     got = answer(QUESTION, desk=desk_of(down, planner))
     assert (got.model, got.degraded) == ("planner", True)
     assert "openai/gpt-9 could not answer (rate limited)" in got.answer
-    assert [warn.code for warn in got.warnings][0] == "degraded"
+    assert got.warnings[0].code == "degraded"
     assert got.grounding.numbers == got.grounding.grounded
 
 

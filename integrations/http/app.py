@@ -1,0 +1,52 @@
+"""The app: routes, the frame around them, and what starts and ends with the server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from advisor.llm.door import open_model
+from advisor.settings import database_path, get_settings
+from advisor.store import SqliteConversations
+from advisor.turn import Desk
+from integrations.http import openapi, problems
+from integrations.http.drain import draining
+from integrations.http.frame import Frame
+from integrations.http.metrics import Metrics
+from integrations.http.routes import ask, docs, operations
+from integrations.http.routes import tools as tool_routes
+from integrations.http.service import Service
+from integrations.http.settings import ServiceSettings
+from integrations.http.turns import Turns
+from tools.registry import all_tools
+
+
+def create_app(settings: ServiceSettings | None = None, desk: Desk | None = None) -> FastAPI:
+    """The app; what is not given is as the environment says."""
+    settings = settings or ServiceSettings()
+    metrics = Metrics()
+    service = Service(settings, desk or open_desk(), metrics, Turns(settings, metrics))
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        all_tools()  # imported before the first question, which then need not wait for it
+        with draining(service):
+            yield
+        service.turns.close()
+
+    app = FastAPI(title="advisor", version="1", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.state.service = service
+    for routes in (ask, tool_routes, operations, docs):
+        app.include_router(routes.router)
+    problems.install(app)
+    openapi.install(app)
+    app.add_middleware(Frame, metrics=metrics, body_bytes=settings.body_bytes)
+    return app
+
+
+def open_desk() -> Desk:
+    """The desk that the environment describes."""
+    settings = get_settings()
+    return Desk(settings, SqliteConversations(database_path(settings)), lambda name: open_model(name, settings))

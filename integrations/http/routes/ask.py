@@ -1,0 +1,146 @@
+"""``POST /v1/ask``: a question in; the whole answer as JSON, or its events as they happen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from advisor.answer import Answer, finite
+from advisor.events import Event
+from integrations.http.auth import Asker
+from integrations.http.bodies import read_model
+from integrations.http.openapi import body_of, error_responses
+from integrations.http.problems import ServiceProblem
+from integrations.http.service import Here
+from integrations.http.streams import PING, EventStream, disconnected, sse
+from integrations.http.turns import Ask, ShuttingDown
+from tools.errors import InputProblem
+
+router = APIRouter(tags=["ask"])
+
+
+class AskBody(BaseModel):
+    """A question."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: str = Field(description="The question in plain words.", examples=["what GPU for 70B QLoRA?"])
+    conversation_id: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z0-9._:-]{1,128}$",
+        description="Goes on with this conversation; of your own making or from an earlier answer.",
+    )
+    model: str | None = Field(default=None, description="One of GET /v1/models; else the server's own choice.")
+
+
+@router.post(
+    "/v1/ask",
+    summary="Answer a question",
+    response_model=Answer,
+    openapi_extra=body_of(AskBody),
+    responses={
+        200: {
+            "description": "The answer; with `accept: text/event-stream` its events, the last one `done`, `error` or "
+            "`shutdown`.",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        },
+        **error_responses(413, 415, 422, 429, 503),
+    },
+)
+async def ask(request: Request, here: Here, caller: Asker) -> Response:
+    """Every number in the answer comes from a tool, with its unit, range, assumptions, source and date."""
+    body = await read_model(request, AskBody)
+    turn = Ask(body.question, body.conversation_id, here.check_model(body.model), caller.owner, "http", here.desk)
+    if "text/event-stream" in request.headers.get("accept", ""):
+        events = here.turns.events(turn)
+        return EventStream(as_sse(await started(events), here.settings.ping_seconds))
+    answer = await unless_gone(request, here.turns.answer(turn))
+    return JSONResponse(answer.as_json()) if answer else Response(status_code=499)
+
+
+async def started(events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+    """``events`` with the first one already here, so that a refusal is a status and not a stream."""
+    first = await anext(events)
+
+    async def whole() -> AsyncIterator[Event]:
+        try:
+            yield first
+            async for event in events:
+                yield event
+        finally:
+            await events.aclose()  # type: ignore[attr-defined]
+
+    return whole()
+
+
+async def unless_gone(request: Request, work: Any) -> Answer | None:
+    """The answer; None, with the turn stopped, when the caller has gone meanwhile."""
+    working = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(disconnected(request.receive))
+    try:
+        await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            return None
+        answer: Answer = working.result()
+        return answer
+    except ShuttingDown:
+        words = "The server stopped before the answer was ready."
+        raise ServiceProblem(503, "shutting_down", words, retry_after=5) from None
+    finally:
+        for task in (working, gone):
+            task.cancel()
+        await asyncio.gather(working, gone, return_exceptions=True)
+
+
+async def as_sse(events: AsyncIterator[Event], ping_seconds: float) -> AsyncIterator[bytes]:
+    """The events on the wire; pings while there is nothing to say; always one last word."""
+    number = 0
+    conversation = None
+    try:
+        async for event in with_pings(events, ping_seconds):
+            if event is None:
+                yield PING
+                continue
+            conversation = getattr(event, "conversation_id", conversation)
+            number += 1
+            yield sse(_data(event), event.type, number)
+    except ShuttingDown:
+        yield sse({"v": 1, "type": "shutdown", "conversation_id": conversation}, "shutdown", number + 1)
+    except InputProblem as problem:
+        yield sse({"v": 1, "type": "error", "error": problem.as_dict()}, "error", number + 1)
+
+
+async def with_pings(events: AsyncIterator[Event], seconds: float) -> AsyncIterator[Event | None]:
+    """The events, and None whenever none came for so long."""
+    upcoming: asyncio.Future[Event] = asyncio.ensure_future(_next(events))
+    try:
+        while True:
+            done, _ = await asyncio.wait({upcoming}, timeout=seconds)
+            if not done:
+                yield None
+                continue
+            try:
+                event = upcoming.result()
+            except StopAsyncIteration:
+                return
+            yield event
+            upcoming = asyncio.ensure_future(_next(events))
+    finally:
+        upcoming.cancel()
+        await asyncio.gather(upcoming, return_exceptions=True)
+        await events.aclose()  # type: ignore[attr-defined]
+
+
+async def _next(events: AsyncIterator[Event]) -> Event:
+    return await anext(events)
+
+
+def _data(event: Event) -> Any:
+    if event.type == "done":
+        return {"v": event.v, "type": "done", "answer": event.answer.as_json()}
+    return finite(event.model_dump(mode="json"))

@@ -1,0 +1,74 @@
+"""Running the app: one process or several, logs, and an end that lets running answers finish."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+
+from advisor.settings import read_settings
+from integrations.http import logs
+from integrations.http.app import create_app
+from integrations.http.settings import ServiceSettings
+
+# After the last words have been sent the connections get this long to take them.
+LAST_WORDS_SECONDS = 3
+
+
+def serve(settings: ServiceSettings) -> None:
+    """Serve until told to stop."""
+    for name in ServiceSettings.model_fields:  # what the command line said reaches the processes through these
+        _export(name, getattr(settings, name))
+    with _shared_figures(settings.workers):
+        uvicorn.run(
+            "integrations.http.server:app",
+            factory=True,
+            host=settings.host,
+            port=settings.port,
+            workers=settings.workers,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=int(settings.drain_seconds) + LAST_WORDS_SECONDS,
+            backlog=1024,
+        )
+
+
+def app() -> FastAPI:
+    """The app of a server process, as the environment describes it."""
+    settings = read_settings(ServiceSettings)
+    logs.set_up(settings, secret_values())
+    return create_app(settings)
+
+
+def secret_values() -> list[str]:
+    """What must never be logged: every variable of the environment that holds a key, token, secret or password."""
+    words = ("KEY", "TOKEN", "SECRET", "PASSWORD", "DATABASE_URL")
+    found = [value for name, value in os.environ.items() if any(word in name.upper() for word in words)]
+    return [part for value in found for part in (value, *value.split(","))]
+
+
+def _export(name: str, value: Any) -> None:
+    variable = f"ADVISOR_{name.upper()}"
+    if hasattr(value, "get_secret_value"):
+        value = value.get_secret_value()
+    if value is None or value == ():
+        os.environ.pop(variable, None)
+    else:
+        os.environ[variable] = ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+@contextmanager
+def _shared_figures(workers: int) -> Iterator[None]:
+    """Several processes count into one folder, which must be known before the first figure is made."""
+    if workers == 1 or "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="advisor-figures-") as folder:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        yield

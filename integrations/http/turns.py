@@ -1,0 +1,157 @@
+"""Turns beside the event loop: each in a thread, admitted or refused at once, stopped when nobody waits any more."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from advisor.answer import Answer
+from advisor.events import Done, Event
+from advisor.llm.door import PLANNER
+from advisor.turn import Desk, run
+from integrations.http.metering import Meter, Watched
+from integrations.http.metrics import Metrics
+from integrations.http.problems import ServiceProblem
+from integrations.http.settings import ServiceSettings
+
+log = logging.getLogger("advisor.http")
+# Planner turns are all computation, so more threads than this only make them wait for each other inside the
+# interpreter; turns of a provider's model wait for the network and get a thread each.
+PLANNER_THREADS = 4
+Item = Event | BaseException | None  # None: no more
+
+
+class ShuttingDown(Exception):
+    """The server's time to drain is over while a turn still runs."""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A question to be answered for somebody."""
+
+    question: str
+    conversation_id: str | None
+    model: str | None
+    principal: str
+    surface: str
+    desk: Desk
+    meter: Meter | None = None
+
+
+class Turns:
+    """Runs turns; counts them by caller; knows when the server drains."""
+
+    def __init__(self, settings: ServiceSettings, metrics: Metrics) -> None:
+        self._settings = settings
+        self._metrics = metrics
+        self._callers: Counter[str] = Counter()
+        self._queues: set[asyncio.Queue[Item]] = set()
+        self._planner = ThreadPoolExecutor(PLANNER_THREADS, "planner-turn")
+        self._provider = ThreadPoolExecutor(settings.turns, "turn")
+        self.draining = False
+
+    @property
+    def running(self) -> int:
+        """Turns that run or wait."""
+        return self._callers.total()
+
+    async def answer(self, ask: Ask) -> Answer:
+        """The whole answer. Raises InputProblem or ServiceProblem when the turn is not taken up."""
+        answers = [event.answer async for event in self.events(ask, only_last=True) if isinstance(event, Done)]
+        return answers[0]
+
+    async def events(self, ask: Ask, only_last: bool = False) -> AsyncIterator[Event]:
+        """The turn's events; closing this early stops the turn. Raises ShuttingDown when drained."""
+        with self._admitted(ask.principal):
+            loop = asyncio.get_running_loop()
+            queue: asyncio.Queue[Item] = asyncio.Queue()
+            stop = threading.Event()
+            pool = self._planner if (ask.model or ask.desk.settings.model) == PLANNER else self._provider
+            work = pool.submit(_work, ask, stop, only_last, lambda item: _put(loop, queue, item))
+            begun = time.perf_counter()
+            self._queues.add(queue)
+            try:
+                while (item := await queue.get()) is not None:
+                    if isinstance(item, BaseException):
+                        raise item
+                    if isinstance(item, Done):
+                        self._metrics.turn(ask.surface, item.answer, time.perf_counter() - begun)
+                    yield item
+            finally:
+                stop.set()
+                work.cancel()
+                self._queues.discard(queue)
+
+    def refuse_new(self) -> None:
+        """From now on new turns get 503; running ones go on."""
+        self.draining = True
+
+    def end_all(self) -> None:
+        """Stop what still runs; each reader gets a last word."""
+        for queue in self._queues:
+            queue.put_nowait(ShuttingDown())
+
+    def close(self) -> None:
+        """Let the threads go; those in a turn end with it."""
+        self._planner.shutdown(wait=False, cancel_futures=True)
+        self._provider.shutdown(wait=False, cancel_futures=True)
+
+    @contextmanager
+    def _admitted(self, principal: str) -> Iterator[None]:
+        if self.draining:
+            raise ServiceProblem(503, "shutting_down", "The server is stopping; ask again in a moment.", retry_after=5)
+        if self._callers[principal] >= self._settings.turns_per_caller:
+            raise ServiceProblem(
+                429,
+                "too_many_turns",
+                f"{self._settings.turns_per_caller} of your questions are being worked on already.",
+                hint="Wait for one of them to finish.",
+                retry_after=1,
+            )
+        if self.running >= self._settings.turns + self._settings.waiting_turns:
+            raise ServiceProblem(503, "busy", "Too many questions at once; ask again in a moment.", retry_after=2)
+        self._callers[principal] += 1
+        self._metrics.turns_running.inc()
+        try:
+            yield
+        finally:
+            self._metrics.turns_running.dec()
+            self._callers[principal] -= 1
+            if not self._callers[principal]:
+                del self._callers[principal]
+
+
+def _put(loop: asyncio.AbstractEventLoop, queue: asyncio.Queue[Item], item: Item) -> None:
+    try:
+        loop.call_soon_threadsafe(queue.put_nowait, item)
+    except RuntimeError:  # the loop is gone, and with it whoever waited
+        log.debug("a turn outlived its server")
+
+
+def _work(ask: Ask, stop: threading.Event, only_last: bool, put: Callable[[Item], None]) -> None:
+    """The turn itself, in a thread of the pool."""
+    if stop.is_set():
+        return
+    desk = replace(ask.desk, open_model=lambda name: Watched(ask.desk.open_model(name), stop, ask.meter))
+    try:
+        events = run(ask.question, ask.conversation_id, ask.model, principal=ask.principal, desk=desk)
+        try:
+            for event in events:
+                if stop.is_set():
+                    break
+                if not only_last or isinstance(event, Done):
+                    put(event)
+        finally:
+            close = getattr(events, "close", None)
+            if close is not None:
+                close()
+    except BaseException as error:  # handed to whoever waits, who knows the request
+        put(error)
+    put(None)

@@ -1,0 +1,200 @@
+"""What people write, read into slots. Expected values are read off the sentences by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.llm.planner.clean import MAX_PROSE, clean, redact
+from advisor.llm.planner.parse import parse
+
+
+@pytest.mark.parametrize(
+    ("text", "card", "count"),
+    [
+        ("70b qlora on 2x3090", "RTX-3090", 2),
+        ("8xH100 for a 7B", "H100-SXM5", 8),
+        ("does it fit on 8 x A100 80GB?", "A100-SXM4-80GB", 8),
+        ("4xA100-40, seq 4k", "A100-SXM4-40GB", 4),
+        ("four 4090s and a 13B", "RTX-4090", 4),
+        ("一张A100 80G 够吗", "A100-SXM4-80GB", 1),
+        ("两张4090能微调吗", "RTX-4090", 2),
+        ("A100 80GB 1枚で足りますか", "A100-SXM4-80GB", 1),
+        ("zwei RTX 4090 für ein 7B Modell", "RTX-4090", 2),
+        ("j'ai deux 3090 sans nvlink", "RTX-3090", 2),
+        ("a single 4090", "RTX-4090", 1),
+        ("2 nodes of 8xH100 training a 7B", "H100-SXM5", 16),
+        ("2x used 3090 or nothing", "RTX-3090", 2),
+        ("h100 pcie x 4 ok?", "H100-PCIe", 4),
+        ("64 h100 for a 70b", "H100-SXM5", 64),
+        ("8 GPUs, H100s I think", "H100-SXM5", 8),
+    ],
+)
+def test_cards_and_counts(text: str, card: str, count: int) -> None:
+    slots = parse(text)
+    assert slots.gpus[0].argument == card
+    assert slots.get("n_gpus") == count
+
+
+@pytest.mark.parametrize(
+    ("text", "model"),
+    [
+        ("llama 3.1 8b lora", "meta-llama/Llama-3.1-8B"),
+        ("Meta-Llama-3-70B", "meta-llama/Meta-Llama-3-70B"),
+        ("qwen2.5-14b lora r16", "Qwen/Qwen2.5-14B"),
+        ("qwn 2.5 32 b qlroa", "Qwen/Qwen2.5-32B"),
+        ("mixtral 8x22 4bit", "mistralai/Mixtral-8x22B-v0.1"),
+        ("whisper large v2", "openai/whisper-large-v2"),
+        ("a 1.3B on 26B tokens", "1.3B"),
+        ("pretrain a 124m", "124M"),
+        ("un modèle de 7 milliards de paramètres", "7B"),
+        ("700亿参数的模型", "70B"),
+        ("ein Modell mit 7 Milliarden Parametern", "7B"),
+    ],
+)
+def test_models_and_sizes(text: str, model: str) -> None:
+    mention = parse(text).model
+    assert mention is not None
+    assert mention.argument == model
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("8k seq, bs 2", {"seq_len": 8192, "micro_batch": 2}),
+        ("ctx 120k", {"seq_len": 120_000}),
+        ("at 32k ctx?", {"seq_len": 32_768}),
+        ("max_seq_length: 17500\nr: 256", {"seq_len": 17_500, "lora_rank": 256}),
+        ("per_device_train_batch_size=4 gradient_accumulation_steps=8", {"micro_batch": 4, "grad_accum": 8}),
+        ("20bn tokens", {"tokens": 20e9}),
+        ("on 1.5T tokens", {"tokens": 1.5e12}),
+        ("20 Mrd. Tokens", {"tokens": 20e9}),
+        ("41k rows, 3 epochs", {"samples": 41_000, "epochs": 3}),
+        ("1,000,000 samples", {"samples": 1_000_000}),
+        ("budget $2.5k", {"budget_usd": 2500.0}),
+        ("600 eur", {"budget_other": 600.0, "budget_currency": "EUR"}),
+        ("at $2.2/h", {"price_usd": 2.2}),
+        ("0.38/kWh", {"power_price": 0.38}),
+        ("40% MFU", {"mfu": 0.4}),
+        ("say 30% util", {"utilisation": 0.3}),
+        ("deadline is friday 5pm, its weds noon", {"deadline_hours": 53.0}),
+        ("for 2 weeks", {"hours": 336.0}),
+        ("6 A40 for 1h40", {"hours": 1 + 40 / 60, "n_gpus": 6}),
+        ("zero3 offload", {"sharding": "zero3", "cpu_offload": "all"}),
+        ("tp 8 pp=2", {"tp": 8, "pp": 2}),
+        ("128gb ram", {"ram_gb": 128.0}),
+        ("on a 16gb card", {"gpu_memory_gb": 16.0}),
+        ("driver 535, cuda 12.2 -> 12.8", {"driver": "535", "cuda": "12.8", "cuda_from": "12.2"}),
+        ("torch 2.4.1+cu121", {"torch": "2.4.1", "cuda": "12.1"}),
+        ("roce 200g", {"inter_link": "RoCE-200GbE"}),
+        ("paged adamw 8bit", {"optimizer": "paged_adamw_8bit"}),
+    ],
+)
+def test_numbers_with_their_units(text: str, expected: dict[str, Any]) -> None:
+    values = parse(text).values
+    assert {name: values.get(name) for name in expected} == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "methods"),
+    [
+        ("full finetune", ("full",)),
+        ("no peft no quant", ("full",)),
+        ("4bit + lora", ("qlora",)),
+        ("lora vs qlora", ("lora", "qlora")),
+        ("全参微调", ("full",)),
+        ("フルファインチューニング", ("full",)),
+        ("train from scratch", ("pretrain",)),
+        ("saving FULL_STATE_DICT takes ages", ()),
+        ("7b DPO LoRA", ("dpo", "lora")),
+    ],
+)
+def test_methods(text: str, methods: tuple[str, ...]) -> None:
+    assert parse(text).methods == methods
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4090 tokens per sample",
+        "we paid $4090 for it",
+        "step 3090 of training",
+        "2080 rows in the csv",
+    ],
+)
+def test_bare_numbers_are_not_cards(text: str) -> None:
+    assert not parse(text).gpus
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "hf_abcdefghijklmnopqrstuv",
+        "sk-proj-abcdef0123456789abcdef",
+        "ghp_0123456789abcdefABCDEF0123456789abcd",
+        "AKIAIOSFODNN7EXAMPLE",
+        "xoxb-123456789012-abcdefghijkl",
+        "password=hunter2hunter2",
+    ],
+)
+def test_secrets_are_taken_out_before_anything_is_read(secret: str) -> None:
+    cleaned = clean(f"my config token is {secret} and the model is 7b, vram?")
+    assert cleaned.secrets >= 1
+    assert secret not in cleaned.prose + cleaned.log
+    assert secret.rpartition("=")[2] not in cleaned.prose + cleaned.log
+
+
+def test_slack_markup_is_read_through() -> None:
+    slots = parse("<@U04ADV1SOR> :eyes: can you check <https://x.example/wiki|this plan>? 70b LoRA r=64 on 2x A100 80")
+    assert slots.links == 1
+    assert slots.get("lora_rank") == 64
+    assert slots.get("n_gpus") == 2
+    assert "U04ADV1SOR" not in slots.text
+
+
+def test_a_traceback_is_kept_apart_from_the_words() -> None:
+    slots = parse(
+        "Traceback (most recent call last):\n"
+        '  File "/home/user/train.py", line 88, in <module>\n'
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 7.83 GiB. GPU 0 has 23.52 GiB.\n"
+        "llama 3 8b qlora, 8k seq, bs 2. help"
+    )
+    assert "Tried to allocate" in slots.log
+    assert "Traceback" not in slots.text
+    assert slots.get("seq_len") == 8192
+    assert slots.methods == ("qlora",)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=400))
+def test_no_text_breaks_the_reader(text: str) -> None:
+    slots = parse(text)
+    assert isinstance(slots.values, dict)
+
+
+PIECES = [
+    *["8x", "H100", "70b", "qlora", "$", "€", "1e9", "tokens", "/h", "4090", "0", "-", "NaN", "٣", "½", "億", "x8"],
+    *["\n", "```", "<@U1>", "gb", "k", "seq", "99999999999999999999", "::", "[[", "]]", "{", "}", "%s", "\\", "|", ">"],
+]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=30))
+def test_no_pile_of_fragments_breaks_the_reader(parts: list[str]) -> None:
+    parse(" ".join(parts))
+    parse("".join(parts))
+
+
+@pytest.mark.parametrize(
+    "junk", ["a" * 100_000, "\x00\xff" * 50_000, "7b " * 30_000, "(" * 50_000, "1," * 50_000, "x8" * 50_000]
+)
+def test_long_and_binary_junk_is_read_quickly(junk: str) -> None:
+    slots = parse(junk)
+    assert len(slots.text) <= MAX_PROSE + 1
+
+
+def test_redaction_counts_what_it_takes() -> None:
+    assert redact("no secrets here: 8xH100, token budget 20B tokens")[1] == 0
