@@ -17,7 +17,7 @@ from typing import Any
 import sqlite_utils
 import yaml
 
-from knowledge import name_index
+from knowledge import article_tables, name_index
 
 DATA = Path(__file__).parent / "data"
 
@@ -33,6 +33,7 @@ def build(path: Path) -> str:
         _facts(db)
         _sources(db)
         _prices(db)
+        article_tables.add_articles(db)
         db["meta"].insert({"key": "version", "value": version}, pk="key")  # type: ignore[union-attr]
         db.vacuum()
         db.close()
@@ -47,6 +48,7 @@ def data_version() -> str:
     """Hash of every data file and of the builder: changes whenever the built content could."""
     digest = hashlib.sha256()
     code = [Path(__file__), Path(name_index.__file__), Path(name_index.__file__).with_name("name_keys.py")]
+    code.append(Path(article_tables.__file__))
     for file in sorted([*DATA.rglob("*"), *code]):
         if file.is_file():
             digest.update(file.name.encode() + b"\0" + file.read_bytes())
@@ -73,13 +75,18 @@ def _facts(db: Any) -> None:
 
 
 def _sources(db: Any) -> None:
-    rows = yaml.safe_load((DATA / "sources.yaml").read_text(encoding="utf-8"))
+    files = [DATA / "sources.yaml", DATA / "sources_articles.yaml"]
+    rows = [row for file in files for row in yaml.safe_load(file.read_text(encoding="utf-8"))]
     db["sources"].insert_all(({"id": row["id"], "record": json.dumps(row)} for row in rows), pk="id")
 
 
 def _prices(db: Any) -> None:
-    with (DATA / "prices.csv").open(encoding="utf-8", newline="") as file:
-        db["prices"].insert_all(dict(row, id=number) for number, row in enumerate(csv.DictReader(file), 1))
+    """Offers and what was kept out, as ``clean_prices`` left them, and the providers."""
+    for table in ("prices", "prices_rejected"):
+        with (DATA / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+            db[table].insert_all(csv.DictReader(file))
+    providers = ({"id": row["id"], "record": json.dumps(row)} for row in read_json("providers"))
+    db["providers"].insert_all(providers, pk="id")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ T = TypeVar("T")
 AttentionKind = Literal["mha", "gqa", "mqa", "mla", "ssm"]
 NormKind = Literal["rmsnorm", "layernorm", "layernorm-no-bias", "nonparametric-layernorm"]
 Modality = Literal["text", "vision-language", "encoder", "asr", "diffusion"]
+ProviderClass = Literal["hyperscaler", "specialist", "marketplace"]
 Billing = Literal["on_demand", "spot", "community", "secure", "reserved_1y", "reserved_3y"]
 
 
@@ -197,6 +198,7 @@ class Offer:
     vcpus: float | None = None
     ram_gb: float | None = None
     warnings: tuple[str, ...] = ()
+    provider_class: ProviderClass = "specialist"
 
 
 @dataclass(frozen=True, slots=True)

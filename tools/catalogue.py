@@ -4,5 +4,7 @@ A new tool: write its module, add one line here.
 """
 
 import tools.cost.estimate_run
-import tools.cost.select_gpu  # noqa: F401
-from tools import estimate_vram  # noqa: F401
+import tools.cost.select_gpu
+import tools.network.check_interconnect
+import tools.network.plan_parallelism  # noqa: F401
+from tools import estimate_vram, search_knowledge  # noqa: F401

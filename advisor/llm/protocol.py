@@ -12,7 +12,8 @@ The loop knows only this file. Two models implement ``Model``: the built-in plan
 A model answers one step at a time: either ToolCalls (the loop runs them, appends the results and asks again) or text,
 then exactly one Finish. Text refers to facts as ``[[t1.peak_per_gpu]]`` (forms: ``|range``, ``|GiB``, see
 ``tools.result``) and to a result's table as ``[[table:t1.bill]]``, with the ids that the tool messages carry. The
-loop prints them, checks every other number, and adds what was assumed and the sources, so a model writes neither.
+loop prints them, checks every other number, and adds warnings, what was assumed and the sources: a model writes none
+of these.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from knowledge.types import Architecture
+from tools.memory.shapes import adapter_linears, shape_of
 from tools.network.collectives import Op, wire_bytes
 from tools.network.fabric import Fabric
 from tools.workload import Job
@@ -97,33 +98,14 @@ def traffic(
 
 def split_params(arch: Architecture) -> tuple[float, float]:
     """Weights that every rank of a stage needs, and routed experts' weights."""
-    if arch.moe is None:
-        return float(arch.total_params), 0.0
-    moe = arch.moe
-    layers = max(0, arch.n_layers - moe.first_dense_layers) / max(1, moe.every)
-    matrices = 3 if arch.gated_mlp else 2
-    routed = min(0.98 * arch.total_params, layers * moe.n_experts * matrices * arch.hidden_size * moe.expert_ffn)
+    routed = float(shape_of(arch).routed)
     return arch.total_params - routed, routed
 
 
 def adapter_params(job: Job) -> float:
     """Adapter weights: rank x (in + out) of every adapted matrix (Hu et al. 2021, arXiv:2106.09685)."""
-    arch, h = job.arch, job.arch.hidden_size
-    kv, q = arch.n_kv_heads * arch.head_dim, arch.n_heads * arch.head_dim
-    sizes = {
-        "q_proj": h + q, "k_proj": h + kv, "v_proj": h + kv, "o_proj": q + h, "gate_proj": h + arch.ffn_size,
-        "up_proj": h + arch.ffn_size, "down_proj": arch.ffn_size + h,
-    }  # fmt: skip
-    groups = {
-        "all-linear": tuple(sizes), "attention": ("q_proj", "k_proj", "v_proj", "o_proj"), "qv": ("q_proj", "v_proj"),
-        "qkv": ("q_proj", "k_proj", "v_proj"), "mlp": ("gate_proj", "up_proj", "down_proj"),
-    }  # fmt: skip
-    names: set[str] = set()
-    for target in job.lora_targets:
-        names.update(groups.get(target, (target,)))
-    if not arch.gated_mlp:
-        names.discard("gate_proj")
-    return float(job.lora_rank * arch.n_layers * sum(sizes.get(name, 2 * h) for name in names))
+    layers = adapter_linears(job.arch, job.lora_targets)
+    return float(job.lora_rank * sum((x.inputs + x.outputs) * x.blocks * x.copies for x in layers))
 
 
 def weight_bytes(job: Job) -> float:

@@ -1,0 +1,308 @@
+"""Any provider's model through litellm: deadlines, one retry loop, streamed deltas folded, errors in our words.
+
+litellm is imported inside a function here and nowhere else: it costs seconds of CPU and 200 MB, and at import would
+fetch a price map from the network. Retries multiply between SDK, litellm and router, so theirs are off. Its timeout
+is a read's, not a call's: a server that drips never times out, so the stream is read in a thread of its own and this
+file watches the clock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import queue
+import random
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from advisor.llm.breaker import breaker_of
+from advisor.llm.protocol import Finish, ModelEvent, ModelFailed, ModelRequest, TextDelta, Usage
+from advisor.llm.stream import CallFolder, MarkReader, whole_call
+from advisor.llm.wire import this_turn, wire_messages, wire_tool
+from advisor.settings import Settings
+
+log = logging.getLogger("advisor")
+CONNECT_SECONDS = 5.0
+RETRY_STATUS = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+BACKOFF_SECONDS = (0.5, 8.0)
+MAX_TEXT_CHARS = 100_000
+
+
+class LitellmModel:
+    """A provider's model by its litellm name, e.g. ``anthropic/claude-sonnet-4`` or ``ollama_chat/llama3.1``."""
+
+    def __init__(self, name: str, settings: Settings) -> None:
+        self.name = name
+        self._settings = settings
+        self._litellm = load_litellm()
+
+    def reply(self, request: ModelRequest) -> Iterator[ModelEvent]:
+        """See ``Model.reply``."""
+        breaker = breaker_of(self.name)
+        breaker.check()
+        try:
+            yield from self._with_retries(request)
+        except ModelFailed as failure:
+            if failure.code in ("timeout", "unavailable", "rate_limited"):
+                breaker.failed()
+            raise
+        breaker.worked()
+
+    def _with_retries(self, request: ModelRequest) -> Iterator[ModelEvent]:
+        """The only retry loop: before anything was passed on, for what may pass by itself, within the deadline."""
+        messages = wire_messages(request.messages)
+        stream = True
+        attempt = 0
+        while True:
+            passed_on = False
+            try:
+                for event in self._once(messages, request, stream):
+                    passed_on = True
+                    yield event
+                return
+            except _LostReply:
+                if not stream:
+                    raise ModelFailed("bad_reply", f"{self.name} gave no usable reply.") from None
+                stream = False  # tool calls vanish from streams (litellm 36262, 25561, 6135): ask once without
+                continue
+            except ModelFailed:
+                raise
+            except Exception as error:
+                failure, wait = self._judge(error, attempt)
+                if _is_overflow(error) and len(messages) > 2 and messages[1] != this_turn(messages)[0]:
+                    messages = [messages[0], *this_turn(messages)]  # the earlier conversation does not fit
+                    continue
+                if wait is None or passed_on or attempt >= self._settings.retries:
+                    raise failure from None
+                if time.monotonic() + wait >= request.deadline:
+                    raise failure from None
+                log.info("%s: %s, trying again in %.1f s", self.name, failure.code, wait)
+                time.sleep(wait)
+                attempt += 1
+
+    def _once(self, messages: list[dict[str, Any]], request: ModelRequest, stream: bool) -> Iterator[ModelEvent]:
+        arguments: dict[str, Any] = {
+            "model": self.name,
+            "messages": messages,
+            "stream": stream,
+            "timeout": max(self._settings.first_token_seconds, self._settings.idle_seconds),
+            "max_retries": 0,
+            "num_retries": 0,
+            "max_tokens": request.max_output_tokens,
+        }
+        if request.tools:
+            arguments["tools"] = [wire_tool(tool) for tool in request.tools]
+            if not request.allow_tools:
+                arguments["tool_choice"] = "none"
+
+        def call() -> Any:
+            try:
+                return self._litellm.completion(**arguments)
+            except self._litellm.UnsupportedParamsError:
+                arguments.pop("tool_choice", None)  # the loop refuses calls by itself
+                return self._litellm.completion(**arguments)
+
+        return self._streamed(call, request) if stream else self._whole(call, request)
+
+    def _streamed(self, call: Callable[[], Any], request: ModelRequest) -> Iterator[ModelEvent]:
+        calls, marks = CallFolder(), MarkReader()
+        finish, usage, text = None, Usage(), ""
+        for chunk in self._watched(call, request.deadline, stream=True):
+            usage = _usage(chunk, usage)
+            choice = next(iter(getattr(chunk, "choices", None) or ()), None)
+            if choice is None:
+                continue
+            delta = choice.delta
+            piece = getattr(delta, "content", None) or ""
+            if piece:
+                text += piece
+                if len(text) > MAX_TEXT_CHARS:
+                    raise ModelFailed("bad_reply", f"{self.name} would not stop.")
+                ready = marks.feed(piece)
+                if ready:
+                    yield TextDelta(ready)
+            calls.feed([_plain(item) for item in getattr(delta, "tool_calls", None) or ()])
+            finish = choice.finish_reason or finish
+        found = calls.calls()
+        if not found and (finish == "tool_calls" or not text.strip()):
+            raise _LostReply
+        if finish == _CUT:
+            raise ModelFailed("unavailable", f"{self.name} broke off in the middle.")
+        if not found:
+            rest = marks.rest()
+            if rest:
+                yield TextDelta(rest)
+        yield from found
+        yield _finish(finish, bool(found), marks.status, usage)
+
+    def _whole(self, call: Callable[[], Any], request: ModelRequest) -> Iterator[ModelEvent]:
+        reply = next(iter(self._watched(call, request.deadline, stream=False)))
+        choice = next(iter(getattr(reply, "choices", None) or ()), None)
+        if choice is None:
+            raise _LostReply
+        message = choice.message
+        found = [
+            whole_call(item.id or f"call_{number}", item.function.name or "", item.function.arguments or "")
+            for number, item in enumerate(getattr(message, "tool_calls", None) or ())
+        ]
+        marks = MarkReader()
+        text = marks.feed(message.content or "") + marks.rest()
+        if not found and not text.strip():
+            raise _LostReply
+        if not found:
+            yield TextDelta(text)
+        yield from found
+        yield _finish(choice.finish_reason, bool(found), marks.status, _usage(reply, Usage()))
+
+    def _watched(self, call: Callable[[], Any], deadline: float, stream: bool) -> Iterator[Any]:
+        """The reply's chunks, read in a thread of their own; ModelFailed when one is not there in time."""
+        chunks: queue.Queue[tuple[str, Any]] = queue.Queue(maxsize=1000)
+        left = threading.Event()
+
+        def read() -> None:
+            reply: Any = None
+            try:
+                reply = call()
+                for chunk in reply if stream else (reply,):
+                    chunks.put(("chunk", chunk))
+                    if left.is_set():
+                        return
+                if stream and getattr(reply, "received_finish_reason", _CUT) is None:
+                    chunks.put(("chunk", _CutChunk()))  # litellm makes up a "stop" for a stream that was cut
+                chunks.put(("end", None))
+            except BaseException as error:
+                chunks.put(("error", error))
+            finally:
+                _close(reply)
+
+        threading.Thread(target=read, daemon=True, name="advisor-model").start()
+        patience = self._settings.first_token_seconds + CONNECT_SECONDS
+        try:
+            while True:
+                wait = min(patience, deadline - time.monotonic())
+                try:
+                    kind, value = chunks.get(timeout=max(0.0, wait))
+                except queue.Empty:
+                    raise ModelFailed("timeout", f"{self.name} did not answer in time.") from None
+                if kind == "error":
+                    raise value
+                if kind == "end":
+                    return
+                patience = self._settings.idle_seconds
+                yield value
+        finally:
+            left.set()
+
+    def _judge(self, error: Exception, attempt: int) -> tuple[ModelFailed, float | None]:
+        """Our word for a provider's error, and how long to wait before another try; None: do not try again."""
+        status, kind = getattr(error, "status_code", None), type(error).__name__
+        log.info("%s: %s %s", self.name, kind, status)  # never the text: providers echo keys in it
+        if kind == "ContentPolicyViolationError":
+            return ModelFailed("refused", f"{self.name} refuses this question."), None
+        if status in (401, 403) or kind in ("AuthenticationError", "PermissionDeniedError"):
+            return ModelFailed("misconfigured", f"{self.name} does not accept the key."), None
+        if status == 404 or kind == "NotFoundError":
+            return ModelFailed("misconfigured", f"{self.name} is not offered there."), None
+        connection = isinstance(error, (OSError, TimeoutError)) or kind in (
+            "APIConnectionError", "Timeout", "APITimeoutError", "RemoteProtocolError", "ReadError", "ReadTimeout",
+            "MidStreamFallbackError",
+        )  # fmt: skip
+        code = "rate_limited" if status == 429 else "timeout" if "Timeout" in kind else "unavailable"
+        if status in RETRY_STATUS or connection:
+            return ModelFailed(code, f"{self.name} is not available."), _pause(error, attempt)
+        if isinstance(status, int) and 400 <= status < 500:
+            return ModelFailed("bad_reply", f"{self.name} does not accept the request."), None
+        return ModelFailed("unavailable", f"{self.name} failed."), None
+
+
+def load_litellm() -> Any:
+    """litellm, set up to stay quiet and off the network. Raises ModelFailed when it is not installed."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    os.environ.setdefault("LITELLM_LOG", "ERROR")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import litellm  # the one import of it: seconds of CPU, so only when a provider is asked
+    except ModuleNotFoundError:
+        raise ModelFailed("missing", "litellm is not installed.") from None
+    # Its types are built on first use and make pydantic warn about a qualifier; nothing that a user could mend.
+    warnings.filterwarnings("ignore", message=".*`ReadOnly` qualifier.*", category=UserWarning)
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    litellm.drop_params = False
+    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "openai"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # their messages may hold keys
+    return litellm
+
+
+def warm_up() -> None:
+    """Import litellm in the background, so that a server's first question does not pay for it."""
+    threading.Thread(target=lambda: _quietly(load_litellm), daemon=True, name="advisor-warm-up").start()
+
+
+_CUT = "cut"
+
+
+class _LostReply(Exception):
+    """The step ended with neither text nor a call."""
+
+
+class _CutChunk:
+    """Stands for the end of a stream that gave no finish reason."""
+
+    class _Choice:
+        delta = None
+        finish_reason = _CUT
+
+    choices = (_Choice,)
+
+
+def _finish(reason: str | None, calls: bool, status: Any, usage: Usage) -> Finish:
+    if calls:
+        return Finish(reason="tool_calls", usage=usage)
+    return Finish(status, "length" if reason == "length" else "stop", usage)
+
+
+def _usage(chunk: Any, before: Usage) -> Usage:
+    usage = getattr(chunk, "usage", None)
+    if usage is None:
+        return before
+    return Usage(getattr(usage, "prompt_tokens", 0) or 0, getattr(usage, "completion_tokens", 0) or 0)
+
+
+def _plain(delta: Any) -> Mapping[str, Any]:
+    data: Mapping[str, Any] = delta if isinstance(delta, dict) else delta.model_dump()
+    return data
+
+
+def _pause(error: Exception, attempt: int) -> float:
+    """Retry-After where the provider gives one, else full jitter over a growing span."""
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    try:
+        return max(0.0, float(headers["retry-after"]))
+    except (KeyError, TypeError, ValueError):
+        shortest, longest = BACKOFF_SECONDS
+        return random.uniform(shortest, min(longest, shortest * 2.0 ** (attempt + 1)))
+
+
+def _is_overflow(error: Exception) -> bool:
+    return type(error).__name__ == "ContextWindowExceededError"
+
+
+def _close(reply: Any) -> None:
+    """Hang up on a stream, so that a provider stops writing (and billing) what nobody reads."""
+    close = getattr(getattr(reply, "completion_stream", None), "close", None)
+    if close:
+        with contextlib.suppress(Exception):
+            close()
+
+
+def _quietly(work: Callable[[], Any]) -> None:
+    try:
+        work()
+    except ModelFailed:
+        log.info("litellm is not installed")

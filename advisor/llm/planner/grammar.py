@@ -1,0 +1,69 @@
+"""The planner's grammar: data files under ``advisor/llm/grammar`` compiled once into regular expressions.
+
+A fragment in the files is a regular expression over lower-cased text in which a space matches a space, "-", "_" or
+nothing, so that "full fine tune", "full-finetune" and "full_fine_tune" are one entry.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+_FOLDER = Path(__file__).parent.parent / "grammar"
+_GAP = r"[\s_\-]{0,3}"
+_SPACE = re.compile(r" \??(?![^\[\]]*\])")  # a space outside a character class
+
+
+@lru_cache(maxsize=16)
+def data(name: str) -> dict[str, Any]:
+    """One grammar file, parsed."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    text = (_FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
+    return cast(dict[str, Any], yaml.load(text, Loader=loader))  # the C twin of safe_load
+
+
+def pattern(fragments: Iterable[str]) -> str:
+    """One alternation: Latin fragments stand between word boundaries, others (CJK, accents first) anywhere."""
+    latin: list[str] = []
+    free: list[str] = []
+    for fragment in fragments:
+        spaced = _SPACE.sub(_GAP.replace("\\", "\\\\"), fragment)
+        (latin if re.match(r"[\\(\[]*[a-z0-9?:\\(\[]", spaced) and spaced[:1].isascii() else free).append(spaced)
+    parts = []
+    if latin:
+        parts.append(rf"(?<![a-z0-9])(?:{'|'.join(latin)})(?![a-z0-9])")
+    if free:
+        parts.append("|".join(free))
+    return "|".join(parts)
+
+
+@lru_cache(maxsize=64)
+def matcher(file: str, key: str) -> re.Pattern[str]:
+    """The compiled list ``key`` of a grammar file."""
+    return re.compile(pattern(data(file)[key]))
+
+
+@lru_cache(maxsize=64)
+def choices(file: str, key: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
+    """A mapping ``value -> fragments`` compiled into one pattern of numbered groups, with the values in order."""
+    table = data(file)[key]
+    values = tuple(table)
+    body = "|".join(f"(?P<v{index}>{pattern(table[value])})" for index, value in enumerate(values))
+    return re.compile(body), values
+
+
+def found(file: str, key: str, text: str) -> Iterator[tuple[str, re.Match[str]]]:
+    """Each value of a mapping that ``text`` names, in reading order."""
+    compiled, values = choices(file, key)
+    for match in compiled.finditer(text):
+        yield values[int(str(match.lastgroup)[1:])], match
+
+
+def first(file: str, key: str, text: str) -> str | None:
+    """The first value of a mapping that ``text`` names."""
+    return next((value for value, _match in found(file, key, text)), None)

@@ -1,0 +1,101 @@
+"""The planner as a model behind the door: messages in, tool calls or text out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from advisor.llm.planner import grammar
+from advisor.llm.planner.decide import GOALS, Decider, Plan, out_of_scope
+from advisor.llm.planner.goals import goals_of
+from advisor.llm.planner.parse import parse
+from advisor.llm.planner.slots import Slots, merge
+from advisor.llm.planner.word import Outcome, Reply, compose, spoken
+from advisor.llm.protocol import Finish, Message, ModelEvent, ModelRequest, TextDelta, ToolCall
+
+MAX_TURNS = 24  # earlier user turns that are read again; beyond these a conversation has moved on
+
+
+class Planner:
+    """Deterministic, keyless, offline."""
+
+    name = "planner"
+
+    def reply(self, request: ModelRequest) -> Iterator[ModelEvent]:
+        """The next step of the conversation."""
+        said, results = _split(request.messages)
+        state, turn, goals, context = _read(tuple(said[-MAX_TURNS:]))
+        plan = decide(state, turn, goals, context, tuple(tool.name for tool in request.tools))
+        if plan.calls and not results and request.allow_tools:
+            for index, call in enumerate(plan.calls, 1):
+                yield ToolCall(f"p{index}", call.name, dict(call.arguments))
+            yield Finish(reason="tool_calls")
+            return
+        if plan.calls and results:
+            outcomes = [Outcome(call, data) for call, data in zip(plan.calls, results, strict=False)]
+            reply = compose(plan, outcomes, state, turn)
+        else:
+            reply = spoken(plan, turn, context)
+        yield TextDelta(reply.text)
+        yield Finish(status=reply.status, suggestions=reply.suggestions)  # type: ignore[arg-type]
+
+
+def decide(state: Slots, turn: Slots, goals: tuple[str, ...], context: bool, tools: tuple[str, ...]) -> Plan:
+    """The plan for a turn."""
+    if "greeting" in turn.cues and not turn.models:
+        return Plan(reply="greeting")
+    if "thanks" in turn.cues and not turn.models:
+        return Plan(reply="thanks")
+    kind = out_of_scope(turn)
+    always = grammar.data("scope")["always"]
+    ours = bool(
+        turn.models or turn.gpus or turn.methods or turn.log or grammar.matcher("scope", "ours").search(turn.lower)
+    )
+    if kind and (kind in always or not (turn.models or turn.methods or turn.values.get("tokens")) or kind == "gaming"):
+        return Plan(reply=kind, status="declined", goal="out_of_scope")
+    if not ours and not context and not goals:
+        if any(letter.isalpha() for letter in turn.text) and len(turn.text.split()) > 2:
+            return Plan(reply="", status="declined", goal="out_of_scope")
+        return Plan(reply="ask_what", status="needs_input")
+    return Decider(state, turn, tuple(goal for goal in goals if goal in GOALS), tools).plan()
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> Slots:
+    return parse(text)
+
+
+def _read(said: tuple[str, ...]) -> tuple[Slots, Slots, tuple[str, ...], bool]:
+    """The conversation's slots, the last message's own, what it is after, and whether anything came before."""
+    state, context = Slots(), False
+    goals: tuple[str, ...] = ()
+    turn = Slots()
+    for index, text in enumerate(said):
+        turn = _parsed(text)
+        merged = merge(state, turn)
+        goals = goals_of(turn, merged, goals)
+        if index < len(said) - 1:
+            context = context or bool(merged.models or merged.gpus or merged.methods or merged.values)
+        state = merged
+    return state, turn, goals, context
+
+
+def _split(messages: tuple[Message, ...]) -> tuple[list[str], list[dict[str, Any]]]:
+    """What the user said, in order, and the results of this turn's calls."""
+    said = [message.content for message in messages if message.role == "user"]
+    last = max((index for index, message in enumerate(messages) if message.role == "user"), default=-1)
+    results = []
+    for message in messages[last + 1 :]:
+        if message.role == "tool":
+            try:
+                data = json.loads(message.content)
+            except ValueError:
+                data = {}
+            results.append(data if isinstance(data, dict) else {})
+    return said, results
+
+
+__all__ = ["Planner", "Reply", "decide", "replace"]

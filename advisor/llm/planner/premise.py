@@ -1,0 +1,89 @@
+"""Wrong premises about cards: a memory size, rate or link that the question takes for granted and the tables deny."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from advisor.llm.planner.slots import Slots
+from knowledge.gpus import load_gpu
+from knowledge.types import Gpu
+
+
+@dataclass(frozen=True, slots=True)
+class Premise:
+    """What was taken for granted of a card, and which attribute says otherwise."""
+
+    gpu: str
+    attribute: Literal["memory", "fp8", "bf16", "fp4", "nvlink", "bandwidth"]
+    claimed: str
+
+
+_HAS = r"\s{0,2}(?:'s|s)?\s{0,2}(?:gpus?\s|cards?\s)?(?:has|have|having|had|with|comes? with|offers?|packs?|is|are|=|got|gives?|hat|a|tiene|有|は|の)\s(?:only\s|just\s|about\s|like\s|its?\s|an?\s|full\s)?"  # noqa: E501
+
+
+def premises(turn: Slots) -> list[Premise]:
+    """The premises of one message that the tables contradict."""
+    found: list[Premise] = []
+    for mention in turn.gpus:
+        if mention.kind != "known" or not mention.argument:
+            continue
+        gpu = load_gpu(mention.argument)
+        tail = turn.lower[mention.end : mention.end + 48]
+        found += [
+            p
+            for p in (
+                _memory(gpu, tail, mention.memory_gb),
+                _rate(gpu, tail),
+                _link(gpu, turn.lower, tail),
+                _bandwidth(gpu, tail),
+            )
+            if p
+        ]
+    unique: dict[tuple[str, str], Premise] = {(p.gpu, p.attribute): p for p in found}
+    return list(unique.values())[:2]
+
+
+def _memory(gpu: Gpu, tail: str, stated: float | None) -> Premise | None:
+    match = re.match(_HAS + r"(\d{1,4})\s?(?:gb|gib|gigs?|g)(?![\w/])", tail)
+    claimed = float(match[1]) if match else stated
+    if claimed is None or (match and re.match(r"\s?(?:\)|of (?:weights|states)|free|used|left)", tail[match.end() :])):
+        return None
+    sizes = {gpu.marketed_memory_gb, gpu.memory_bytes / 2**30, gpu.memory_bytes / 1e9}
+    if any(abs(claimed - size) <= 0.06 * size for size in sizes):
+        return None
+    return Premise(gpu.id, "memory", f"{claimed:g} GB")
+
+
+def _rate(gpu: Gpu, tail: str) -> Premise | None:
+    match = re.match(
+        r"s?\s(?:(?:does|do|has|have|supports?|with|can do|runs?|in|native|natively)\s){1,2}(?:native(?:ly)?\s)?(fp8|bf16|fp4)(?!\d)",  # noqa: E501
+        tail,
+    )
+    if not match:
+        return None
+    name = match[1]
+    if gpu.dense_flops.get(name):
+        return None
+    return Premise(gpu.id, name, name.upper())  # type: ignore[arg-type]
+
+
+def _link(gpu: Gpu, lower: str, tail: str) -> Premise | None:
+    if gpu.nvlink_bytes_per_s:
+        return None
+    if re.match(r"s?\s(?:(?:has|have|with|using|over|via|support\w*)\s){1,2}nv ?link", tail):
+        return Premise(gpu.id, "nvlink", "NVLink")
+    return None
+
+
+def _bandwidth(gpu: Gpu, tail: str) -> Premise | None:
+    match = re.match(_HAS + r"(\d+(?:\.\d+)?)\s?(t|g)b/s(?!\w)", tail)
+    if not match or not gpu.bandwidth_bytes_per_s:
+        return None
+    claimed = float(match[1]) * (1e12 if match[2] == "t" else 1e9)
+    links = [value for value in (gpu.nvlink_bytes_per_s, gpu.pcie_bytes_per_s) if value]
+    allowed = [gpu.bandwidth_bytes_per_s, *links, *(2 * value for value in links)]
+    if any(abs(claimed - value) <= 0.1 * value for value in allowed):
+        return None
+    return Premise(gpu.id, "bandwidth", f"{match[1]} {match[2].upper()}B/s")

@@ -1,0 +1,81 @@
+"""What one message says, and what a conversation has said so far: later turns fill and replace earlier ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from advisor.llm.planner.entities import GpuMention, ModelMention
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """Everything read from a message. ``values`` holds scalars under the tools' argument names where one exists.
+
+    Besides those: tokens, samples, epochs, steps, steps_count, budget_usd, budget (amount, currency), deadline_hours,
+    hours, price_usd, utilisation, mfu, gpu_memory_gb, ram_gb, n_nodes, gpus_per_node, inter_link, intra_link, region,
+    billing, driver, cuda, torch, years, power_price, interval_minutes.
+    """
+
+    values: dict[str, Any] = field(default_factory=dict)
+    models: tuple[ModelMention, ...] = ()
+    gpus: tuple[GpuMention, ...] = ()
+    methods: tuple[str, ...] = ()
+    providers: tuple[str, ...] = ()
+    intents: tuple[str, ...] = ()  # strongest first
+    cues: frozenset[str] = frozenset()
+    log: str = ""
+    text: str = ""
+    lower: str = ""
+    language: str = "en"
+    secrets: int = 0
+    links: int = 0
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A scalar slot."""
+        return self.values.get(name, default)
+
+    @property
+    def model(self) -> ModelMention | None:
+        """The model to compute with: a named one before a bare size, a later mention before an earlier one of a kind."""  # noqa: E501
+        for kind in ("known", "size", "unknown", "unmodelled", "closed"):
+            for mention in self.models:
+                if mention.kind == kind:
+                    return mention
+        return None
+
+    @property
+    def gpu(self) -> GpuMention | None:
+        """The first card that the tables hold, else the first one named."""
+        return next((mention for mention in self.gpus if mention.kind == "known"), self.gpus[0] if self.gpus else None)
+
+
+_TURN_ONLY = ("intents", "cues", "log", "text", "lower", "language", "secrets", "links")
+# A change of method drops what only the old method had; a new model or card drops what was said of the old one.
+_METHOD_BOUND = ("lora_rank", "lora_targets", "precision")
+
+
+def merge(earlier: Slots, turn: Slots) -> Slots:
+    """The conversation's slots after ``turn``: what it names replaces, what it leaves open stays."""
+    values = dict(earlier.values)
+    if turn.methods and earlier.methods and turn.methods != earlier.methods:
+        for name in _METHOD_BOUND:
+            values.pop(name, None)
+    if turn.gpus:
+        for name in ("n_gpus", "n_nodes", "gpus_per_node", "gpu_memory_gb"):
+            if name not in turn.values and not ("more" in turn.cues and name == "gpu_memory_gb"):
+                values.pop(name, None)
+    if "gpu_memory_gb" in turn.values and not turn.gpus:
+        earlier = replace(earlier, gpus=())
+    values.update(turn.values)
+    gpus = turn.gpus or earlier.gpus
+    if not turn.gpus and turn.get("n_gpus") and gpus:
+        gpus = tuple(replace(mention, count=turn.get("n_gpus"), nodes=turn.get("n_nodes")) for mention in gpus)
+    return Slots(
+        values=values,
+        models=turn.models or earlier.models,
+        gpus=gpus,
+        methods=turn.methods or earlier.methods,
+        providers=turn.providers or earlier.providers,
+        **{name: getattr(turn, name) for name in _TURN_ONLY},
+    )

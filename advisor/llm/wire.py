@@ -1,0 +1,77 @@
+"""Our messages and tools in the chat-completions format that litellm takes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from advisor.llm.protocol import Message, ToolSchema
+from advisor.prompt import REPAIR
+
+
+def wire_messages(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
+    """Messages in the chat-completions format. A later system message goes as the user's: some providers take one."""
+    wire: list[dict[str, Any]] = []
+    for number, message in enumerate(messages):
+        if message.role == "tool":
+            wire.append({"role": "tool", "tool_call_id": message.tool_call_id, "content": message.content})
+        elif message.tool_calls:
+            calls = [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name or "unknown", "arguments": json.dumps(call.arguments)},
+                }
+                for call in message.tool_calls
+            ]
+            wire.append({"role": "assistant", "content": message.content or None, "tool_calls": calls})
+        else:
+            role = "user" if message.role == "system" and number else message.role
+            wire.append({"role": role, "content": message.content})
+    return wire
+
+
+def wire_tool(tool: ToolSchema) -> dict[str, Any]:
+    """A tool in the chat-completions format."""
+    words = f"{tool.summary}\n{tool.description}".strip()
+    return {
+        "type": "function",
+        "function": {"name": tool.name, "description": words[:1024], "parameters": compact_schema(tool.parameters)},
+    }
+
+
+def compact_schema(schema: Any) -> Any:
+    """A JSON schema without what costs tokens and tells a model nothing: titles, and null beside a default of null."""
+    if isinstance(schema, list):
+        return [compact_schema(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {
+        key: {name: compact_schema(item) for name, item in value.items()}
+        if key in ("properties", "$defs")
+        else compact_schema(value)
+        for key, value in schema.items()
+        if not (key == "title" and isinstance(value, str)) and not (key == "default" and value is None)
+    }
+    options = kept.get("anyOf")
+    if isinstance(options, list):
+        options = [option for option in options if option != {"type": "null"}]
+        if len(options) == 1:
+            kept.pop("anyOf")
+            kept = {**options[0], **kept}
+        else:
+            kept["anyOf"] = options
+    return kept
+
+
+def this_turn(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """From the last question on; a repair request counts as part of the turn, since it follows an assistant's text."""
+    asked = [
+        number
+        for number, message in enumerate(messages)
+        if message["role"] == "user" and not str(message["content"]).startswith(_REPAIR_BEGINS)
+    ]
+    return messages[asked[-1] :] if asked else messages[1:]
+
+
+_REPAIR_BEGINS = REPAIR.partition("{")[0]

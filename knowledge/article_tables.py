@@ -1,0 +1,63 @@
+"""Articles, checked claims and their full-text index: the part of the build that ``knowledge.search`` reads.
+
+Articles are Markdown files with a YAML head (id, title, summary, synonyms, sources, as_of); claims and synonyms are
+YAML. FTS5 with Porter stemming indexes both, so "sharding" finds "sharded".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+DATA = Path(__file__).parent / "data"
+VERDICTS = ("right", "wrong", "misleading", "depends")
+_TOKENIZER = "porter unicode61"
+
+
+def add_articles(db: Any) -> None:
+    """Write the tables articles, claims, synonyms and the two FTS5 indexes into ``db``."""
+    articles = [read_article(file) for file in sorted((DATA / "articles").glob("*.md"))]
+    for article in articles:
+        db["articles"].insert(
+            {
+                **article,
+                "synonyms": "; ".join(map(str, article["synonyms"])),
+                "sources": json.dumps(article["sources"]),
+            },
+            pk="id",
+        )
+    db["articles"].enable_fts(["title", "summary", "synonyms", "body"], tokenize=_TOKENIZER)
+    claims = read_yaml("claims")
+    for number, claim in enumerate(claims):
+        row = {key: claim[key] for key in ("id", "topic", "article", "claim", "figures", "verdict", "sum", "as_of")}
+        db["claims"].insert(
+            {
+                **row,
+                "sources": json.dumps(claim["sources"]),
+                "first_verdict": claim.get("first"),
+                "place": number,
+                "proof": json.dumps(claim["check"]) if "check" in claim else None,
+            },
+            pk="id",
+        )
+    db["claims"].enable_fts(["claim", "figures", "sum"], tokenize=_TOKENIZER)
+    synonyms = [{"said": said, "meant": " ".join(meant)} for said, meant in read_yaml("synonyms").items()]
+    db["synonyms"].insert_all(synonyms, pk="said")
+    db.execute("create virtual table articles_words using fts5vocab(articles_fts, row)")
+    db.execute("create virtual table claims_words using fts5vocab(claims_fts, row)")
+
+
+def read_yaml(name: str) -> Any:
+    """One YAML data file."""
+    return yaml.safe_load((DATA / f"{name}.yaml").read_text(encoding="utf-8"))
+
+
+def read_article(file: Path) -> dict[str, Any]:
+    """One article: the fields of its head, and ``body``."""
+    parts = re.split(r"^---\n", file.read_text(encoding="utf-8"), maxsplit=2, flags=re.MULTILINE)
+    head: dict[str, Any] = yaml.safe_load(parts[1])
+    return {**head, "body": parts[2].strip()}

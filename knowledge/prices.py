@@ -1,0 +1,185 @@
+"""The price book: dated offers, cleaned, as typed rows and as columns for searches over all of them.
+
+The snapshot ships with the knowledge base; a surface may lay cached live offers over it (``set_overlay``). The book
+never reads a clock: what day it is, it is told, else it takes the day on which the snapshot was compiled.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knowledge.price_rules import superseded
+from knowledge.store import connection
+from knowledge.types import Billing, Offer
+
+SNAPSHOT_DATE = "2026-11-30"  # the day on which the observations were compiled (sources.yaml)
+FRESH_DAYS = 1  # served as they are
+LIVE_DAYS = 30  # beyond this a price is never called live
+# What an asker's word for billing takes in: machines that stay, whoever owns them, are "on demand".
+KINDS: dict[str, tuple[Billing, ...]] = {
+    "on_demand": ("on_demand", "secure", "community"),
+    "firm": ("on_demand", "secure"),
+    "spot": ("spot",),
+    "community": ("community",),
+    "secure": ("secure",),
+    "reserved_1y": ("reserved_1y",),
+    "reserved_3y": ("reserved_3y",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Parallel arrays, one entry an offer; ``offers[i]`` is the row itself."""
+
+    offers: tuple[Offer, ...]
+    gpu_id: NDArray[np.str_]
+    n_gpus: NDArray[np.float64]
+    usd_per_gpu_hour: NDArray[np.float64]
+    usd_per_hour: NDArray[np.float64]
+    provider: NDArray[np.str_]
+    provider_class: NDArray[np.str_]
+    region: NDArray[np.str_]
+    billing: NDArray[np.str_]
+    observed: NDArray[np.str_]
+    source: NDArray[np.str_]
+    instance_type: NDArray[np.str_]
+
+
+class _Book:
+    """Snapshot and overlay merged; rebuilt only when the overlay changes."""
+
+    def __init__(self, live: Sequence[Offer] = (), today: str | None = None) -> None:
+        self.today = today
+        self.history: tuple[Offer, ...] = (*_snapshot(), *live)
+        replaced = superseded(self.history)
+        self.current = tuple(offer for offer, old in zip(self.history, replaced, strict=True) if not old)
+        self.by_gpu: dict[str, list[Offer]] = defaultdict(list)
+        for offer in self.current:
+            self.by_gpu[offer.gpu_id].append(offer)
+        self.columns: Columns | None = None
+
+
+_LOCK = threading.Lock()
+_STATE: dict[str, _Book] = {}
+
+
+def set_overlay(live: Iterable[Offer] = (), today: str | None = None) -> None:
+    """Lay live offers over the snapshot and say what day it is (ISO); with no arguments back to the bare snapshot."""
+    book = _Book(tuple(live), today)
+    with _LOCK:
+        _STATE["book"] = book
+
+
+def today() -> str:
+    """The day that ages are counted from."""
+    return _book().today or SNAPSHOT_DATE
+
+
+def age_days(offer: Offer) -> int:
+    """Whole days since the offer was seen."""
+    return max(0, (date.fromisoformat(today()) - date.fromisoformat(offer.observed)).days)
+
+
+def offers(
+    gpu_id: str | None = None,
+    provider: str | None = None,
+    region: str | None = None,
+    billing: str | None = None,
+    history: bool = False,
+) -> list[Offer]:
+    """Offers that match, the newest of each machine only unless ``history``; ``billing`` as in ``KINDS``.
+
+    A region matches where it is part of the offer's region ("us" in us-east-1); offers without one always do.
+    """
+    book = _book()
+    rows: Iterable[Offer]
+    if history:
+        rows = (row for row in book.history if gpu_id is None or row.gpu_id == gpu_id)
+    else:
+        rows = book.current if gpu_id is None else book.by_gpu.get(gpu_id, ())
+    kinds = KINDS.get(billing, (billing,)) if billing else None
+    where = region.casefold() if region else ""
+    return [
+        row
+        for row in rows
+        if (provider is None or row.provider == provider)
+        and (kinds is None or row.billing in kinds)
+        and (not where or where in row.region.casefold() or row.region.casefold().startswith("global"))
+    ]
+
+
+def columns() -> Columns:
+    """Every current offer as arrays; built once a book."""
+    book = _book()
+    if book.columns is None:
+        rows = book.current
+
+        def text(name: str) -> NDArray[np.str_]:
+            return np.array([getattr(row, name) for row in rows])
+
+        def number(name: str) -> NDArray[np.float64]:
+            return np.array([getattr(row, name) for row in rows], dtype=np.float64)
+
+        book.columns = Columns(
+            offers=rows,
+            gpu_id=text("gpu_id"),
+            n_gpus=number("n_gpus"),
+            usd_per_gpu_hour=number("usd_per_gpu_hour"),
+            usd_per_hour=number("usd_per_hour"),
+            provider=text("provider"),
+            provider_class=text("provider_class"),
+            region=text("region"),
+            billing=text("billing"),
+            observed=text("observed"),
+            source=text("source"),
+            instance_type=text("instance_type"),
+        )
+    return book.columns
+
+
+def kept_out(gpu_name: str | None = None) -> list[tuple[str, str]]:
+    """(what the observation said, why it was kept out) for a GPU name as observed, or all."""
+    rows = connection().execute("select * from prices_rejected order by rowid")
+    found = [(f"{r['provider']} {r['gpu']} {r['usd_per_gpu_hour']}", str(r["reason"]), str(r["gpu"])) for r in rows]
+    return [(what, why) for what, why, gpu in found if gpu_name is None or gpu == gpu_name]
+
+
+def _book() -> _Book:
+    book = _STATE.get("book")
+    if book is None:
+        with _LOCK:
+            book = _STATE.setdefault("book", _Book())
+    return book
+
+
+def _snapshot() -> tuple[Offer, ...]:
+    out = []
+    for row in connection().execute("select rowid as number, * from prices order by rowid"):
+        out.append(
+            Offer(
+                id=int(row["number"]),
+                provider=row["provider"],
+                instance_type=row["instance_type"],
+                gpu_id=row["gpu_id"],
+                n_gpus=int(row["n_gpus"]),
+                region=row["region"],
+                billing=row["billing"],
+                usd_per_hour=float(row["usd_per_hour"]),
+                usd_per_gpu_hour=float(row["usd_per_gpu_hour"]),
+                observed=row["observed"],
+                source=row["source"],
+                locator=row["locator"],
+                vcpus=float(row["vcpus"]) if row["vcpus"] else None,
+                ram_gb=float(row["ram_gb"]) if row["ram_gb"] else None,
+                warnings=tuple(part for part in row["warnings"].split("; ") if part),
+                provider_class=row["provider_class"],
+            )
+        )
+    return tuple(out)
