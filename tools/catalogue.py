@@ -3,6 +3,7 @@
 A new tool: write its module, add one line here.
 """
 
+import tools.compatibility.check_compatibility
 import tools.cost.estimate_run
 import tools.cost.select_gpu
 import tools.network.check_interconnect

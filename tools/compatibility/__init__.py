@@ -1,0 +1,1 @@
+"""Whether a card, driver, CUDA, PyTorch, library, number format and attention kernel work together."""
