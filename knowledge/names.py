@@ -40,7 +40,12 @@ def find(kind: str, asked: str, field: str, hint: str) -> Found:
     name = asked if isinstance(asked, str) else str(asked)
     found = None
     if name.strip() and len(name) <= 200:
-        found = {"models": _find_model, "gpus": _find_gpu}.get(kind, lambda text: _find_squashed(kind, text))(name)
+        finder = {"models": _find_model, "gpus": _find_gpu}.get(kind, lambda text: _find_squashed(kind, text))
+        try:
+            found = finder(name)
+        except BadValue as problem:
+            problem.field = field
+            raise
     if found is None:
         raise unknown(kind, name, field, hint)
     return found

@@ -199,6 +199,7 @@ class Offer:
     ram_gb: float | None = None
     warnings: tuple[str, ...] = ()
     provider_class: ProviderClass = "specialist"
+    live: bool = False  # fetched from a live source, not part of the snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,4 +8,4 @@ import tools.cost.estimate_run
 import tools.cost.select_gpu
 import tools.network.check_interconnect
 import tools.network.plan_parallelism  # noqa: F401
-from tools import estimate_vram, search_knowledge  # noqa: F401
+from tools import compare_gpus, estimate_vram, lookup_prices, search_knowledge  # noqa: F401

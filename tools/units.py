@@ -32,7 +32,10 @@ Unit = Literal[
     "USD",
     "USD/h",
     "USD/GPU-h",
+    "USD/TFLOP-h",
+    "USD/GB-h",
     "USD/GB-month",
+    "USD/GB",
     "USD/kWh",
     "USD/token",
     "%",
@@ -245,7 +248,10 @@ def _usd(suffix: str) -> Show:
             return f"{sign}${amount:,.0f}{suffix}"
         if amount >= 0.995 or amount == 0:
             return f"{sign}${amount:,.2f}{suffix}"
-        return f"{sign}${significant(amount, 3)}{suffix}"
+        text = significant(amount, 3)
+        if amount >= 0.1:
+            text = f"{amount:.2f}" if len(text) < 4 else text  # cents are written in full: $0.40
+        return f"{sign}${text}{suffix}"
 
     return show
 
@@ -277,7 +283,10 @@ _FORMATTERS: dict[str, Show] = {
     "USD": _usd(""),
     "USD/h": _usd("/h"),
     "USD/GPU-h": _usd("/GPU-h"),
+    "USD/TFLOP-h": _usd("/TFLOP-h"),
+    "USD/GB-h": _usd("/GB-h"),
     "USD/GB-month": _usd("/GB-month"),
+    "USD/GB": _usd("/GB"),
     "USD/kWh": _usd("/kWh"),
     "%": _percent,
     "GPUs": _whole("GPUs"),

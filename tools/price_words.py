@@ -1,0 +1,412 @@
+"""Facts, tables, charts and sentences of ``lookup_prices``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from knowledge import prices
+from knowledge.instances import all_instances
+from knowledge.providers import Figure, find_provider
+from knowledge.sources import all_sources
+from knowledge.types import Offer
+from tools.price_history import Moved, moved
+from tools.prices import (
+    BILLING_WORDS,
+    CLASS_WORDS,
+    FIRM,
+    Summary,
+    by_class,
+    cheapest,
+    freshness,
+    median_usd_per_gpu_hour,
+    saving,
+    spread,
+    summary,
+)
+from tools.result import Column, Fact, SourceRef, Table, Warn
+
+if TYPE_CHECKING:
+    from tools.lookup_prices import Asked, LookupPricesResult
+
+STAYS = ("on_demand", "secure", "community")
+
+
+def write(result: LookupPricesResult, asked: Asked) -> None:
+    """Fill the result from what was found."""
+    _offer_facts(result, asked.listed)
+    if not asked.found:
+        _nothing(result, asked)
+        return
+    _class_facts(result, asked)
+    _costs(result, asked)
+    change = moved(asked.history) if asked.given.since else None
+    result.tables += _tables(result, asked)
+    result.charts += [offers_chart(asked), *([change.chart] if change and change.chart else [])]
+    result.verdict = _verdict(result, asked, change)
+    _next_steps(result, asked)
+    _closing(result, asked)
+
+
+def fact_id(number: int, name: str = "usd_per_gpu_hour") -> str:
+    """Ids of repeated facts: the first has the plain name."""
+    return name if number == 0 else f"{name}_{number + 1}"
+
+
+def _offer_facts(result: LookupPricesResult, listed: list[Offer]) -> None:
+    for number, row in enumerate(listed):
+        about = [row.gpu_id, row.provider]
+        words = f"{_title(row)}, {BILLING_WORDS[row.billing]}, {_place(row)}"
+        result.facts.append(
+            Fact(
+                id=fact_id(number),
+                name="usd_per_gpu_hour",
+                value=row.usd_per_gpu_hour,
+                unit="USD/GPU-h",
+                kind="price",
+                label=words,
+                basis=row.source,
+                as_of=row.observed,
+                about=about,
+            )
+        )
+        if row.n_gpus > 1:
+            basis = f"{row.n_gpus} GPUs x {row.usd_per_gpu_hour:g} USD; {row.source}"
+            result.facts.append(
+                Fact(
+                    id=fact_id(number, "usd_per_hour"),
+                    name="usd_per_hour",
+                    value=row.usd_per_hour,
+                    unit="USD/h",
+                    kind="price",
+                    label=f"the whole machine: {words}",
+                    basis=basis,
+                    as_of=row.observed,
+                    about=about,
+                )
+            )
+
+
+def _summary_fact(name: str, found: Summary, label: str, about: list[str]) -> Fact:
+    basis = f"median over {found.providers} providers ({found.offers} offers), seen {found.first_seen}"
+    basis += f" to {found.last_seen}" if found.last_seen != found.first_seen else ""
+    return Fact(
+        id=name,
+        name=name,
+        value=found.usd_per_gpu_hour,
+        unit="USD/GPU-h",
+        low=found.low,
+        high=found.high,
+        kind="price",
+        label=label,
+        basis=basis,
+        as_of=found.last_seen,
+        about=about,
+    )
+
+
+def _class_facts(result: LookupPricesResult, asked: Asked) -> None:
+    about = [asked.card.id] if asked.card else [asked.provider.id] if asked.provider else []
+    firm = summary([row for row in asked.found if row.billing in FIRM])
+    groups = {key: summary(rows) for key, rows in by_class(asked.found).items()}
+    if asked.card:
+        if firm:
+            result.facts.append(_summary_fact("median_on_demand", firm, "on demand, marketplaces left out", about))
+            result.facts.append(
+                Fact(id="providers", name="providers", value=firm.providers, kind="exact",
+                     label="providers with on-demand offers", basis="counted in the price book", about=about)
+            )  # fmt: skip
+        for (kind, billing), found in groups.items():
+            if found:
+                label = f"{CLASS_WORDS[kind]}, {BILLING_WORDS[billing]}"
+                result.facts.append(_summary_fact(f"median_{kind}_{billing}", found, label, about))
+        less = saving(groups.get(("specialist", "on_demand")), groups.get(("hyperscaler", "on_demand")))
+        if less is not None:
+            result.facts.append(
+                Fact(id="specialist_saving", name="specialist_saving", value=less, unit="%", kind="exact",
+                     label="specialists below hyperscalers, on-demand medians",
+                     basis="1 - median of specialists / median of hyperscalers", about=about)
+            )  # fmt: skip
+        apart = spread(asked.found)
+        if apart is not None:
+            result.facts.append(
+                Fact(id="same_card_spread", name="same_card_spread", value=apart, unit="x", kind="exact",
+                     label="dearest over cheapest provider, on demand",
+                     basis="largest provider median / smallest, marketplaces left out", about=about)
+            )  # fmt: skip
+    result.facts.append(
+        Fact(id="offers_found", name="offers_found", value=len(asked.found), unit="offers", kind="exact",
+             label="offers that match", basis="counted in the price book", about=about)
+    )  # fmt: skip
+
+
+def _costs(result: LookupPricesResult, asked: Asked) -> None:
+    given = asked.given
+    amount = given.gpu_hours or (given.hours * (given.n_gpus or 1) if given.hours else None)
+    if not amount:
+        return
+    words = f"{given.gpu_hours:g} GPU-hours" if given.gpu_hours else f"{given.hours:g} h x {given.n_gpus or 1} GPUs"
+    for name, of in (("cost_at_cheapest", "usd_per_gpu_hour"), ("cost_at_median", "median_on_demand")):
+        price = next((fact for fact in result.facts if fact.id == of), None)
+        if price:
+            value = float(price.value) * amount
+            result.facts.append(
+                Fact(id=name, name=name, value=value, unit="USD", kind="exact", label=name.replace("_", " "),
+                     basis=f"{words} x {float(price.value):g} USD", as_of=price.as_of, about=price.about)
+            )  # fmt: skip
+
+
+def _tables(result: LookupPricesResult, asked: Asked) -> list[Table]:
+    columns = [
+        Column(key="provider", label="provider"),
+        Column(key="class", label="class"),
+        Column(key="gpu", label="card"),
+        Column(key="n", label="GPUs"),
+        Column(key="region", label="region"),
+        Column(key="billing", label="billing"),
+        Column(key="gpu_hour", label="per GPU-hour", unit="USD/GPU-h"),
+        Column(key="hour", label="machine per hour", unit="USD/h"),
+        Column(key="seen", label="seen"),
+    ]
+    rows: list[list[float | int | str | bool | None]] = [
+        [_title(row), CLASS_WORDS[row.provider_class], row.gpu_id, row.n_gpus, _place(row), BILLING_WORDS[row.billing],
+         row.usd_per_gpu_hour, row.usd_per_hour, row.observed + (" (live)" if freshness(row) == "live" else "")]
+        for row in asked.listed
+    ]  # fmt: skip
+    out = [Table(id="offers", title="Offers, cheapest first", columns=columns, rows=rows)]
+    medians = [fact for fact in result.facts if fact.name.startswith("median_") and fact.name != "median_on_demand"]
+    if len(medians) > 1:
+        out.append(
+            Table(
+                id="classes",
+                title="Median and range by class and billing",
+                columns=[
+                    Column(key="kind", label="class, billing"),
+                    Column(key="low", label="lowest", unit="USD/GPU-h"),
+                    Column(key="median", label="median", unit="USD/GPU-h"),
+                    Column(key="high", label="highest", unit="USD/GPU-h"),
+                    Column(key="seen", label="newest seen"),
+                ],
+                rows=[[fact.label, fact.low, _number(fact), fact.high, fact.as_of] for fact in medians],
+            )
+        )
+    out += _forms(asked)
+    out += _beside(asked)
+    return out
+
+
+def _forms(asked: Asked) -> list[Table]:
+    """The other cards that the name could have meant, with their medians."""
+    rows: list[list[float | int | str | bool | None]] = []
+    for gpu_id in asked.others:
+        found = median_usd_per_gpu_hour(gpu_id)
+        best = cheapest(prices.offers(gpu_id, billing="on_demand"))
+        if found and best:
+            rows.append([gpu_id, best.usd_per_gpu_hour, _title(best), found.usd_per_gpu_hour, best.observed])
+    columns = [
+        Column(key="gpu", label="card"),
+        Column(key="cheapest", label="cheapest on demand", unit="USD/GPU-h"),
+        Column(key="provider", label="at"),
+        Column(key="median", label="median on demand", unit="USD/GPU-h"),
+        Column(key="seen", label="seen"),
+    ]
+    return [Table(id="forms", title="The same name also means", columns=columns, rows=rows)] if rows else []
+
+
+def _beside(asked: Asked) -> list[Table]:
+    """What a bill holds beside the GPU-hours, for the providers shown."""
+    links: dict[str, str] = {}
+    for machine in all_instances():
+        if machine.inter_kind and (asked.card is None or machine.gpu_id == asked.card.id):
+            links.setdefault(find_provider(machine.provider).id, machine.inter_kind)
+    rows: list[list[float | int | str | bool | None]] = []
+    for provider_id in dict.fromkeys(row.provider for row in asked.listed):
+        provider = find_provider(provider_id)
+        link = links.get(provider_id)
+        if any((provider.egress, provider.storage, provider.spot_notice, link)):
+            figures = (provider.egress, provider.storage, provider.spot_notice)
+            rows.append([provider.title, link, *(one.value if one else None for one in figures), _newest(figures)])
+    columns = [
+        Column(key="provider", label="provider"),
+        Column(key="link", label="link between nodes"),
+        Column(key="egress", label="egress, first tier", unit="USD/GB"),
+        Column(key="storage", label="disk", unit="USD/GB-month"),
+        Column(key="notice", label="notice before spot is taken", unit="s"),
+        Column(key="seen", label="as of"),
+    ]
+    title = "Beside the GPU-hours"
+    return [Table(id="beside", title=title, columns=columns, rows=rows)] if rows else []
+
+
+def _newest(figures: tuple[Figure | None, ...]) -> str | None:
+    return max((one.as_of for one in figures if one), default=None)
+
+
+def offers_chart(asked: Asked) -> dict[str, object]:
+    """Price per GPU-hour by provider, coloured by class; a Vega-Lite spec with its data inline."""
+    subject = asked.card.id if asked.card else asked.provider.title if asked.provider else "GPUs"
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "title": f"{subject}: USD per GPU-hour",
+        "data": {
+            "values": [
+                {"provider": _title(row), "class": CLASS_WORDS[row.provider_class], "usd": row.usd_per_gpu_hour,
+                 "billing": BILLING_WORDS[row.billing], "seen": row.observed, "region": _place(row)}
+                for row in asked.listed
+            ]
+        },
+        "mark": {"type": "point", "filled": True, "size": 80},
+        "encoding": {
+            "x": {"field": "usd", "type": "quantitative", "title": "USD per GPU-hour", "scale": {"zero": True}},
+            "y": {"field": "provider", "type": "nominal", "sort": "x", "title": None},
+            "color": {"field": "class", "type": "nominal", "title": "class"},
+            "shape": {"field": "billing", "type": "nominal", "title": "billing"},
+            "tooltip": [{"field": name} for name in ("provider", "usd", "billing", "region", "seen")],
+        },
+    }  # fmt: skip
+
+
+def _verdict(result: LookupPricesResult, asked: Asked, change: Moved | None) -> str:
+    subject = asked.card.id if asked.card else f"GPUs at {asked.provider.title}" if asked.provider else "GPUs"
+    first = asked.listed[0]
+    kind = CLASS_WORDS[first.provider_class]
+    how = "" if first.billing in FIRM else f", {BILLING_WORDS[first.billing]}"
+    what = subject if asked.card else f"{subject}: {first.gpu_id}"
+    parts = []
+    if change:
+        result.facts += change.facts
+        parts.append(change.sentence(subject))
+    parts.append(f"{what} from [[usd_per_gpu_hour]] at {_title(first)} ({_article(kind)}{how}), {_seen(first)}.")
+    plain = next((n for n, row in enumerate(asked.listed) if row.billing in FIRM and _cloud(row)), None)
+    if first.provider_class == "marketplace" and plain is not None and asked.provider is None:
+        row = asked.listed[plain]
+        parts.append(f"Not from a marketplace: [[{fact_id(plain)}]] at {_title(row)}, {_seen(row)}.")
+    if any(fact.id == "providers" and float(fact.value) > 1 for fact in result.facts):
+        parts.append("Median on demand [[median_on_demand]] over [[providers]] providers ([[median_on_demand|range]]).")
+    if any(fact.id == "cost_at_cheapest" for fact in result.facts):
+        parts.append("For the time asked: [[cost_at_cheapest]] there.")
+    return " ".join(parts)
+
+
+def _next_steps(result: LookupPricesResult, asked: Asked) -> None:
+    spot = next((n for n, row in enumerate(asked.listed) if row.billing == "spot"), None)
+    if spot is not None and asked.listed[0].billing in STAYS:
+        row = asked.listed[spot]
+        result.next_steps.append(
+            f"Spot, which can be taken away at any time: [[{fact_id(spot)}]] at {_title(row)}, {_seen(row)}."
+        )
+    names = {fact.id for fact in result.facts}
+    if "specialist_saving" in names and asked.provider is None:
+        result.next_steps.append(
+            "Specialist clouds: [[median_specialist_on_demand]] in the median, [[specialist_saving]] below the"
+            " hyperscalers' [[median_hyperscaler_on_demand]]."
+        )
+    if "same_card_spread" in names and asked.provider is None:
+        result.next_steps.append("The dearest provider asks [[same_card_spread]] the price of the cheapest.")
+
+
+def _closing(result: LookupPricesResult, asked: Asked) -> None:
+    found = asked.found
+    newest = max(row.observed for row in found)
+    if all(freshness(row) == "dated" for row in asked.listed):
+        result.warnings.append(
+            Warn(code="stale_prices", text=f"No offer here is newer than {newest}: take them as dated, not as live."
+                 " `advisor prices refresh` fetches today's.")
+        )  # fmt: skip
+    elif any(freshness(row) == "dated" for row in asked.listed):
+        result.warnings.append(
+            Warn(code="some_stale_prices", text="Some of these offers are over a month old; each shows its date.")
+        )
+    if asked.given.live and not found:
+        result.warnings.append(Warn(code="not_live", text="No live offer is in the cache."))
+    for text in dict.fromkeys(note for row in asked.listed for note in row.warnings):
+        result.warnings.append(Warn(code="price_note", text=f"{text[0].upper()}{text[1:]}."))
+    sources = all_sources()
+    for source_id in dict.fromkeys(row.source for row in asked.listed):
+        dates = [row.observed for row in asked.listed if row.source == source_id]
+        known = sources.get(source_id)
+        result.sources.append(SourceRef(id=source_id, title=known.title if known else source_id, as_of=max(dates)))
+    subject = asked.card.id if asked.card else None
+    if subject:
+        result.suggestions += [
+            f"How has {subject} moved since May?",
+            f"{subject} spot prices?",
+            f"What does {subject} cost at a hyperscaler?",
+        ]
+
+
+def _nothing(result: LookupPricesResult, asked: Asked) -> None:
+    """No offer: say so, name what comes nearest, guess nothing."""
+    what = asked.card.id if asked.card else "GPUs"
+    given = asked.given
+    narrowed = (
+        asked.provider and f"at {asked.provider.title}",
+        given.region and f"in {given.region}",
+        given.billing and BILLING_WORDS.get(given.billing),
+    )
+    where = " ".join(part for part in narrowed if part)
+    told = f"I hold no price of {what}{' ' + where if where else ''}, and do not guess one."
+    if asked.without_age:
+        newest = max(asked.without_age, key=lambda row: row.observed)
+        result.facts.append(
+            Fact(id="newest_offer", name="newest_offer", value=newest.usd_per_gpu_hour, unit="USD/GPU-h", kind="price",
+                 label=_title(newest), basis=newest.source, as_of=newest.observed,
+                 about=[newest.gpu_id, newest.provider])
+        )  # fmt: skip
+        age = "live" if given.live else "that new"
+        told = f"No offer of {what} is {age}; the newest, [[newest_offer]] at {_title(newest)}, {_seen(newest)}."
+    elif elsewhere := _elsewhere(result, asked):
+        told += " " + elsewhere
+    elif asked.card:
+        usual = median_usd_per_gpu_hour(asked.card.id)
+        if usual:
+            result.facts.append(
+                _summary_fact("median_on_demand", usual, "on demand, all providers and regions", [asked.card.id])
+            )
+            told += " Elsewhere its on-demand median is [[median_on_demand]]."
+    result.verdict = told
+    code = "not_live" if asked.given.live else "no_price"
+    result.warnings.append(Warn(code=code, text="`advisor prices refresh` asks the live sources."))
+
+
+def _elsewhere(result: LookupPricesResult, asked: Asked) -> str:
+    """What the same provider asks for the card under another kind of billing."""
+    if asked.card is None or asked.provider is None or not asked.given.billing:
+        return ""
+    same = [row for row in prices.offers(asked.card.id, asked.provider.id) if row.billing in STAYS] or prices.offers(
+        asked.card.id, asked.provider.id
+    )
+    best = cheapest(same)
+    if best is None:
+        return ""
+    if all(fact.id != "usd_per_gpu_hour" for fact in result.facts):
+        _offer_facts(result, [best])
+    return f"There it costs [[usd_per_gpu_hour]] {BILLING_WORDS[best.billing]}, {_seen(best)}."
+
+
+def _cloud(row: Offer) -> bool:
+    return row.provider_class != "marketplace"
+
+
+def _seen(row: Offer) -> str:
+    how = freshness(row)
+    return (
+        f"live on {row.observed}"
+        if how == "live"
+        else f"seen {row.observed}" + (", not live" if how == "dated" else "")
+    )
+
+
+def _title(row: Offer) -> str:
+    return find_provider(row.provider).title
+
+
+def _place(row: Offer) -> str:
+    return "any region" if row.region.casefold().startswith("global") else row.region
+
+
+def _article(words: str) -> str:
+    return f"a {words}"
+
+
+def _number(fact: Fact) -> float:
+    return float(fact.value)
