@@ -109,7 +109,8 @@ def search(job: Job, tokens: float, free: Freedom, software: SoftwareClass, poli
     cost = price * counts * billed[which, spot_row] + fixed[which]
     plans = _cheapest_each(offers, row, which, spot_row, cost, wall, set_ups, tokens)
     fitting = {plan.set_up.gpu.id for plan in plans}
-    unpriced = [gpu.id for gpu in all_gpus() if gpu.id not in set(offers.gpu_id)]
+    priced = set(offers.gpu_id.tolist())
+    unpriced = [gpu.id for gpu in all_gpus() if gpu.id not in priced]
     return Found(plans, [miss for name, miss in misses.items() if name not in fitting], unpriced, len(rows))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from knowledge.types import Gpu
@@ -46,7 +47,11 @@ class Coefficients:
 
 def chip(gpu: Gpu) -> str:
     """The chip family whose fractions apply."""
-    capability = gpu.compute_capability or ""
+    return _family(gpu.compute_capability or "")
+
+
+@lru_cache(maxsize=64)
+def _family(capability: str) -> str:
     return next((family for start, family in _CHIP_BY_CAPABILITY if capability.startswith(start)), "other")
 
 
