@@ -6,6 +6,7 @@ belongs to.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,19 +26,19 @@ _SEPARATORS = re.compile(r"[\s\-_/]*")
 # Names of formats, methods, standards and generations that hold digits and are no quantities.
 _TERMS = re.compile(
     r"""(?<![A-Za-z0-9.,])(?:
-      zero[\ -]?(?:stage[\ -]?)?[0-3](?![\d.])|zero\+\+|stage[\ -][1-3](?=[\s,.;:)]) |
+      zero[\ -]?(?:stage[\ -]?)?[0-3](?!\d|\.\d)|zero\+\+|stage[\ -][1-3](?=[\s,.;:)]) |
       (?:bf|fp|tf|int|uint|nf|mxfp|mxint|nvfp|float|bfloat)[\ -]?(?:4|6|8|16|19|32|64)(?:_?e\dm\d\w*)?(?:[\ _-]mixed)? |
       e[2-8]m[1-7](?:fn)? | (?:1|2|3|4|5|6|8|16|32|64)[\ -]bits? |
       (?:1|2|3|4|5)[\ -]?d(?=[\ -](?:parallel\w*|layout|mesh|torus|tensor)) | 1f1b | 24/7 | 2:4(?=\s+spars) |
       q[2-8](?:_[k0-9])?(?:_[sml01])? | sm_?\d{2,3}a? | hbm[1-4]?e? | gddr[5-7]x? | lpddr[45]x? | ddr[3-5] |
-      pci(?:e|[\ -]express)[\ -]?(?:gen[\ -]?)?[3-6](?:\.0)?(?:[\ -]?x(?:1|4|8|16))?(?![\d.]) |
-      gen[\ -]?[3-6](?![\d.]) |
-      nvlink[\ -]?[1-6](?:\.0)?(?![\d.]) | nvswitch[\ -]?[1-6]? | xgmi[\ -]?[1-4]? | rocev?2? | sxm[2-6]? | oam |
+      pci(?:e|[\ -]express)[\ -]?(?:gen[\ -]?)?[3-6](?:\.0)?(?:[\ -]?x(?:1|4|8|16))?(?!\d|\.\d) |
+      gen[\ -]?[3-6](?!\d|\.\d) |
+      nvlink[\ -]?[1-6](?:\.0)?(?!\d|\.\d) | nvswitch[\ -]?[1-6]? | xgmi[\ -]?[1-4]? | rocev?2? | sxm[2-6]? | oam |
       (?:hdr|ndr|xdr|edr|fdr)[\ -]?(?:100|200|400|800)? | cx[\ -]?[4-9] | connectx[\ -]?[4-9] | bluefield[\ -]?[2-4] |
       flash[\ -]?(?:attention|attn)?[\ -]?v?[1-4] | fa[1-4] | fsdp[12]? | mig\ \dg\.\d+gb |
       adam(?:w)?[\ _-]?(?:8|4|32)bit |
       efa(?:[\ -]?v[1-4])? | gpudirect | s3 | ec2 | k8s | x86(?:_64)? | arm64 | co2e? | r2 | l[1-3]\ cache | h2d | d2h |
-      rfc\ ?\d+ | v[1-9](?:\.0)?(?![\d.])
+      rfc\ ?\d+ | v[1-9](?:\.0)?(?!\d|\.\d)
     )(?![A-Za-z0-9])""",
     re.IGNORECASE | re.VERBOSE,
 )  # fmt: skip
@@ -108,6 +109,8 @@ def _longest(
 ) -> tuple[int, Mention] | None:
     best = None
     key = ""
+    if words[position][2] not in _first_words():
+        return None
     for count in range(1, MAX_WORDS + 1):
         last = position + count - 1
         if last >= len(words):
@@ -137,17 +140,33 @@ def _parts(name: str) -> Iterable[str]:
 def _index() -> dict[str, tuple[str, str]]:
     """Every name, its parts joined by spaces, with its kind and id. Bare sizes ("70b") are no names."""
     index: dict[str, tuple[str, str]] = {}
+
+    def add(name: str, kind: str, key: str) -> None:
+        joined = " ".join(_parts(name))
+        if joined and not (_ONLY_SIZE.match(joined) and kind != "gpus"):
+            index.setdefault(joined, (kind, key))
+
     for kind in KINDS:
+        for key, aliases, machine in connection().execute(
+            f"select id, json_extract(record, '$.aliases'), json_extract(record, '$.instance_type') from {kind}"
+        ):
+            for name in (key, key.rpartition("/")[2], machine or "", *json.loads(aliases or "[]")):
+                add(name, kind, key)
         for name, key in all_names(kind).items():
-            joined = " ".join(_parts(name))
-            if joined and not (_ONLY_SIZE.match(joined) and kind != "gpus"):
-                index.setdefault(joined, (kind, key))
+            add(name, kind, key)
     for row in connection().execute("select distinct provider from prices"):
         for name in {str(row[0]), str(row[0]).replace("-", " ")}:
             index.setdefault(" ".join(_parts(name)), ("providers", str(row[0])))
     for name, key in _PROVIDER_NAMES.items():
         index.setdefault(name, ("providers", key))
     return index
+
+
+@lru_cache(maxsize=1)
+def _first_words() -> frozenset[str]:
+    """What a name may begin with, its plural included: most words of a text are told apart by this alone."""
+    first = {name.partition(" ")[0] for name in _index()}
+    return frozenset(first | {word + "s" for word in first})
 
 
 _PROVIDER_NAMES = {

@@ -11,14 +11,16 @@ must speak of the fact's entity: a number of the H100 in a sentence about the B2
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from advisor.names import Mention, id_of, kind_of, mentions, term_spans, words_of
 from advisor.quantities import Quantity, Reading, normalised, quantities
-from advisor.render import REFERENCE
-from tools.result import ToolResult
+from advisor.render import REFERENCE, show_fact
+from tools.result import Fact, ToolResult
 from tools.units import format_value
 
 _DIMENSIONS = {
@@ -32,6 +34,14 @@ _DIMENSIONS = {
 _SCALES = {"h": 3600.0, "days": 86400.0}
 # What a number without a unit, or with the count's noun left out, may be a number of.
 _COUNTS = frozenset({"count", "gpus", "nodes", "layers", "steps", "offers", "tokens", "samples", "params", "ratio"})
+# Which known dimensions a reading of text may state.
+_MAY_STATE = {"count": tuple(sorted(_COUNTS)), "time": ("time", "gpu-time"), "percent": ("percent", "count", "ratio")}
+# What a count without a unit counts, by its name.
+_COUNTED = (
+    (re.compile(r"gpu|card|^(?:tp|pp|cp|ep|dp)$"), "gpus"), (re.compile(r"node|server|machine"), "nodes"),
+    (re.compile(r"layer"), "layers"), (re.compile(r"param"), "params"), (re.compile(r"token|seq_len"), "tokens"),
+    (re.compile(r"sample|batch|epoch"), "samples"), (re.compile(r"step"), "steps"), (re.compile(r"offer"), "offers"),
+)  # fmt: skip
 _COUNT_ARGUMENTS = re.compile(
     r"^(?:n_gpus|gpus_per_node|n_nodes|seq_len|micro_batch|grad_accum|lora_rank|tp|pp|cp|ep|dp|tokens|epochs|years|"
     r"max_gpus|samples|vocab\w*|num_\w+|n_\w+)$"
@@ -93,16 +103,16 @@ class Evidence:
     """What the numbers of a turn's answer may rest on."""
 
     def __init__(self, said: Iterable[str] = ()) -> None:
-        self._known: list[_Known] = []
+        self._known: dict[str, list[_Known]] = {}
         self._texts: list[str] = []
-        self._quoted: list[tuple[Quantity, tuple[Mention, ...]]] | None = None
+        self._quoted: list[tuple[Quantity, tuple[str, ...]]] | None = None
         self._dates: set[str] = set()
         self._said: list[Quantity] = []
         self._said_texts: list[str] = []
         for text in said:
             self._said_texts.append(normalised(text).casefold())
             self._said += quantities(text)
-            self._said += quantities(text, _name_spans(text))
+            self._said += quantities(text, _name_spans(text, mentions(text)))
 
     def add(self, call: str, arguments: Mapping[str, Any], result: ToolResult) -> None:
         """Take in a tool's result; ``arguments`` name the entities that its facts speak of."""
@@ -118,7 +128,7 @@ class Evidence:
             dimension, scale = _dimension(fact["unit"], fact["name"])
             for value in (fact["value"], fact.get("low"), fact.get("high")):
                 if isinstance(value, (int, float)) and not isinstance(value, bool):
-                    self._known.append(_Known(value * scale, dimension, about))
+                    self._know(value * scale, dimension, about)
                 elif isinstance(value, str):
                     self._texts.append(value)
             self._date(fact.get("as_of"))
@@ -126,7 +136,7 @@ class Evidence:
         for item in [*result.get("assumptions", ()), *result.get("steps", ())]:
             dimension, scale = _dimension(item["unit"], item.get("name") or item.get("symbol") or "")
             if isinstance(item["value"], (int, float)) and not isinstance(item["value"], bool):
-                self._known.append(_Known(item["value"] * scale, dimension))
+                self._know(item["value"] * scale, dimension)
             else:
                 self._texts.append(str(item["value"]))
             self._texts += [item.get("why", ""), item.get("expression", "")]
@@ -135,9 +145,11 @@ class Evidence:
         for source in result.get("sources", ()):
             self._date(source["as_of"])
             self._texts += [source["title"], source.get("url") or "", source["id"]]
-        for warn in result.get("warnings", ()):
-            self._texts.append(warn["text"])
-        self._texts += [result.get("verdict", ""), *result.get("next_steps", ())]
+        # A tool's own sentences as printed: what it says of an entity may be said again.
+        sentences = [result.get("verdict", ""), *result.get("next_steps", ())]
+        sentences += [warn["text"] for warn in result.get("warnings", ())]
+        facts = {key: fact for fact in reversed(result.get("facts", ())) for key in (fact["name"], fact["id"])}
+        self._texts += [_printed(text, facts) for text in sentences]
         extra = {key: value for key, value in result.items() if key not in _COMMON}
         self._texts += _strings(extra)
         self._arguments(arguments)
@@ -159,7 +171,7 @@ class Evidence:
         """None when the quantity stands in this sentence, else why it does not."""
         elsewhere = False
         for reading in quantity.readings:
-            for known in self._known:
+            for known in self._of(reading.dimension):
                 if _equal(known.value, known.dimension, reading, quantity.approximate):
                     if _speaks_of(named, known.about):
                         return None
@@ -194,27 +206,28 @@ class Evidence:
         words = normalised(text).casefold()
         return any(words in said for said in self._said_texts) or any(words in t.casefold() for t in self._texts)
 
+    def _of(self, dimension: str) -> Iterator[_Known]:
+        """The known values that a reading of this dimension may state."""
+        for name in _MAY_STATE.get(dimension, (dimension,)):
+            yield from self._known.get(name, ())
+
+    def _know(self, value: float, dimension: str, about: tuple[str, ...] = ()) -> None:
+        self._known.setdefault(dimension, []).append(_Known(value, dimension, about))
+
     def _was_said(self, quantity: Quantity) -> bool:
-        return any(
-            _same(reading, said) for reading in quantity.readings for item in self._said for said in item.readings
-        )
+        said = [reading for item in self._said for reading in item.readings]
+        return any(_same(reading, other, loosely=True) for reading in quantity.readings for other in said)
 
     def _is_quoted(self, quantity: Quantity, named: list[Mention]) -> bool:
         if self._quoted is None:
-            self._quoted = []
-            for text in dict.fromkeys(filter(_HAS_DIGIT.search, self._texts)):
-                text = REFERENCE.sub(" ", text)[:20_000]
-                for part in _SENTENCE_END.split(text):
-                    spans = _name_spans(part)
-                    about = tuple(mentions(part))
-                    self._quoted += [(item, about) for item in quantities(part, spans)]
+            texts = dict.fromkeys(filter(_HAS_DIGIT.search, self._texts))
+            self._quoted = [pair for text in texts for pair in _quoted_in(text)]
         for item, about in self._quoted:
             if any(_same(reading, other) for reading in quantity.readings for other in item.readings) and (
-                _speaks_of(named, tuple(mention.id for mention in about))
+                _speaks_of(named, about)
             ):
-                return any(reading.dimension != "version" for reading in quantity.readings) or (
-                    quantity.text == item.text
-                )
+                version = any(reading.dimension == "version" for reading in quantity.readings)
+                return not version or quantity.text == item.text
         return False
 
     def _is_ratio(self, quantity: Quantity) -> bool:
@@ -222,11 +235,10 @@ class Evidence:
         for reading in quantity.readings:
             if reading.dimension != "ratio":
                 continue
-            values = [(known.value, known.dimension) for known in self._known if known.value > 0]
-            for value, dimension in values[:200]:
-                for other, same in values[:200]:
-                    if dimension == same and abs(value / other / reading.value - 1) < 0.05:
-                        return True
+            for group in self._known.values():
+                values = [known.value for known in group if known.value > 0][:200]
+                if any(abs(one / other / reading.value - 1) < 0.05 for one in values for other in values):
+                    return True
         return False
 
     # Taking in ----------------------------------------------------------------------------------------------------
@@ -240,7 +252,7 @@ class Evidence:
                     continue
                 if isinstance(cell, (int, float)):
                     dimension, scale = _dimension(column["unit"], column["key"])
-                    self._known.append(_Known(cell * scale, dimension, about))
+                    self._know(cell * scale, dimension, about)
                 else:
                     self._texts.append(str(cell))
         self._texts += [table["title"], *(column["label"] for column in columns)]
@@ -251,7 +263,7 @@ class Evidence:
             if isinstance(value, Mapping):
                 self._arguments(value)
             elif isinstance(value, int) and not isinstance(value, bool) and _COUNT_ARGUMENTS.match(name):
-                self._known.append(_Known(float(value), "count"))
+                self._know(float(value), _dimension("", name)[0])
             elif isinstance(value, str) and _COUNT_ARGUMENTS.match(name):
                 self._texts.append(value)
 
@@ -269,25 +281,24 @@ _HAS_DIGIT = re.compile(r"\d")
 def check(text: str, evidence: Evidence) -> Report:
     """Every quantity of ``text`` against the evidence."""
     report = Report()
-    spans = _name_spans(text)
     names = mentions(text)
-    blank = list(spans)
+    blank = _name_spans(text, names)
+    sentences = _Sentences(text)
     for match in _LINKS.finditer(text):
         _judge(report, match[0], match[0], None if evidence.knows_words(match[0]) else "no tool gave this address")
         blank.append(match.span())
-    for match in _INDEX.finditer(text):
-        blank.append(match.span())
+    blank += [match.span() for match in _INDEX.finditer(text)]
     for match in _DATES.finditer(text):
         if not _inside(match.span(), blank):
             why = None if evidence.knows_date(match) else "it is the date of no fact"
-            _judge(report, match[0], _sentence(text, match.start())[0], why)
+            _judge(report, match[0], sentences.at(match.start())[0], why)
             blank.append(match.span())
     for match in _YEAR.finditer(text):
         if not _inside(match.span(), blank) and evidence.knows_year(match[0]):
             _judge(report, match[0], "", None)
             blank.append(match.span())
     for quantity in quantities(text, blank):
-        sentence, start, end = _sentence(text, quantity.start)
+        sentence, start, end = sentences.at(quantity.start)
         named = [mention for mention in names if start <= mention.start < end]
         _judge(report, quantity.text, sentence, evidence.why_not(quantity, sentence, named))
     return report
@@ -315,10 +326,10 @@ def _judge(report: Report, text: str, sentence: str, why: str | None) -> None:
         report.findings.append(Finding(text, " ".join(sentence.split())[:200], why))
 
 
-def _name_spans(text: str) -> list[tuple[int, int]]:
+def _name_spans(text: str, names: list[Mention]) -> list[tuple[int, int]]:
     """Where digits belong to names. A card's nickname (4090) is one only without a unit or currency."""
     spans = term_spans(normalised(text))
-    for mention in mentions(text):
+    for mention in names:
         words = text[mention.start : mention.end]
         if _LONE_NUMBER.match(words) and _adorned(text, mention.start, mention.end):
             continue
@@ -340,39 +351,60 @@ def _inside(span: tuple[int, int], spans: list[tuple[int, int]]) -> bool:
     return any(start <= span[0] and span[1] <= end for start, end in spans)
 
 
-def _sentence(text: str, position: int) -> tuple[str, int, int]:
-    start = 0
-    for match in _SENTENCE_END.finditer(text):
-        if match.start() > position:
-            return text[start : match.start()], start, match.start()
-        start = match.end()
-    return text[start:], start, len(text)
+class _Sentences:
+    """The sentence (or table row) around a position."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._starts = [0, *(match.end() for match in _SENTENCE_END.finditer(text))]
+
+    def at(self, position: int) -> tuple[str, int, int]:
+        number = bisect_right(self._starts, position) - 1
+        start = self._starts[number]
+        end = self._starts[number + 1] if number + 1 < len(self._starts) else len(self._text)
+        return self._text[start:end], start, end
+
+
+@lru_cache(maxsize=8192)
+def _quoted_in(text: str) -> tuple[tuple[Quantity, tuple[str, ...]], ...]:
+    """The quantities of a tool's words with the entities beside each. Cached: tools repeat their words."""
+    text = REFERENCE.sub(" ", text[:20_000])
+    names = mentions(text)
+    sentences = _Sentences(text)
+    found = []
+    for quantity in quantities(text, _name_spans(text, names)):
+        _sentence, start, end = sentences.at(quantity.start)
+        found.append((quantity, tuple(mention.id for mention in names if start <= mention.start < end)))
+    return tuple(found)
+
+
+def _printed(text: str, facts: Mapping[str, Mapping[str, Any]]) -> str:
+    def show(match: re.Match[str]) -> str:
+        fact = facts.get(match[1].strip())
+        return show_fact(Fact.model_validate(fact), (match[2] or "").strip()) if fact else " "
+
+    return REFERENCE.sub(show, text) if "[[" in text else text
 
 
 def _dimension(unit: str, name: str) -> tuple[str, float]:
     if unit == "h" and "gpu_hour" in name.lower().replace("-", "_"):
         return "gpu-time", 3600.0
-    return _DIMENSIONS.get(unit, "count"), _SCALES.get(unit, 1.0)
+    dimension = _DIMENSIONS.get(unit, "count")
+    if dimension == "count":
+        lowered = name.lower()
+        dimension = next((counted for pattern, counted in _COUNTED if pattern.search(lowered)), "count")
+    return dimension, _SCALES.get(unit, 1.0)
 
 
 def _equal(value: float, dimension: str, reading: Reading, approximate: bool) -> bool:
-    if not _agree(dimension, reading.dimension):
-        if dimension in ("count", "ratio") and reading.dimension == "percent" and abs(value) <= 1.0:
-            value *= 100.0
-        else:
+    if reading.dimension == "percent" and dimension != "percent":
+        if abs(value) > 1.0:
             return False
+        value *= 100.0  # a share kept as a plain ratio
     shown, step = abs(reading.value), reading.step
     if approximate and step:
         step = max(step, _coarse_step(shown, step))
     return abs(abs(value) - shown) <= 0.5 * step * (1 + 1e-9) + 1e-9 * abs(value)
-
-
-def _agree(known: str, read: str) -> bool:
-    if known == read:
-        return True
-    if known in _COUNTS and read in _COUNTS:
-        return "count" in (known, read) or {known, read} == {"ratio", "count"}
-    return known == "gpu-time" and read == "time"
 
 
 def _coarse_step(shown: float, step: float) -> float:
@@ -386,15 +418,13 @@ def _coarse_step(shown: float, step: float) -> float:
     return step * place
 
 
-def _same(reading: Reading, other: Reading) -> bool:
-    """Whether two readings of text say the same: equal within the coarser rounding of neither (exactly)."""
+def _same(reading: Reading, other: Reading, loosely: bool = False) -> bool:
+    """Whether two texts say the same number. ``loosely``: the user may leave the unit of a count to be understood."""
     dimensions = {reading.dimension, other.dimension}
-    if (
-        len(dimensions) > 1
-        and not (dimensions <= _COUNTS and ("count" in dimensions))
-        and dimensions not in ({"money/h", "money/gpu/h"}, {"flop", "flop/s"})
-    ):
-        return False
+    if len(dimensions) > 1 and dimensions not in ({"flop", "flop/s"}, {"money/h", "money/gpu/h"}):
+        understood = loosely and "count" in dimensions and dimensions <= _COUNTS
+        if not understood and not (reading.dimension == "count" and other.dimension in _COUNTS):
+            return False
     return abs(reading.value - other.value) <= 1e-9 * max(abs(reading.value), abs(other.value))
 
 

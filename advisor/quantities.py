@@ -12,7 +12,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-MAX_CHARS = 200_000
+NAME_MARK = "\x01"  # stands for each letter of a masked name
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ _BIG = {
 
 _UNITS: dict[str, tuple[tuple[float, str], ...]] = {
     "%": ((1.0, "percent"),),
-    "x": ((1.0, "ratio"), (1.0, "count")),
+    "x": ((1.0, "ratio"),),
 }
 
 
@@ -60,7 +60,7 @@ def _declare(names: str, *meanings: tuple[float, str]) -> None:
 
 
 _declare("percent|pct|per cent|percentage points|pp|per-cent|％", (1.0, "percent"))
-_declare("times|-fold|fold", (1.0, "ratio"), (1.0, "count"))
+_declare("times|-fold|fold", (1.0, "ratio"))
 _declare("byte|bytes", (1.0, "bytes"))
 _declare("B", (1.0, "bytes"))
 _declare("bit|bits", (0.125, "bytes"))
@@ -158,7 +158,7 @@ _MAIN = re.compile(
     (?P<currency>(?:{_SIGNS})\s?)?
     (?P<sign>(?<![\w.)])-)?
     (?P<number>\d*[{_VULGAR}]|{_NUMBER})
-    (?P<exponent>[eE][+-]?\d{{1,3}}(?![\dA-Za-z])|\s?[x*·]\s?10\s?(?:\^|\*\*)\s?-?\d{{1,3}}|\s?[x*·]\s?10[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+
+    (?P<exponent>[eE][+-]?\d{{1,3}}(?!\d)|\s?[x*·]\s?10\s?(?:\^|\*\*)\s?-?\d{{1,3}}|\s?[x*·]\s?10[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+
         |\s?(?:\^|\*\*)\s?-?\d{{1,3}}|[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)?
     (?:[\s-]?(?P<big>{_BIG_WORDS})(?![A-Za-z0-9µ])(?!/s)|(?P<bigtight>[kKmMbBtT])(?=-?[A-Z][a-z]|\+))?
     (?:[\s-]?(?P<unit>{_UNIT})(?![A-Za-z0-9µ]))?
@@ -174,7 +174,7 @@ _CARDINALS = {
     "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11,
     "twelve": 12, "fifteen": 15, "sixteen": 16, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60,
     "seventy": 70, "eighty": 80, "ninety": 90, "hundred": 100, "a hundred": 100, "one hundred": 100, "a thousand": 1000,
-    "a dozen": 12, "dozen": 12, "one": 1,
+    "a dozen": 12, "dozen": 12,
 }  # fmt: skip
 _IN_WORDS = re.compile(
     r"\b(?P<word>" + "|".join(sorted(_CARDINALS, key=len, reverse=True)) + r")[\s-]"
@@ -195,7 +195,9 @@ _RATIO = re.compile(
     r"an eye|duplex|of the reason|up on))",
     re.IGNORECASE,
 )
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _GROUPED = re.compile(r"(?<=\d)[\u00a0\u2007\u2009\u202f_'’](?=\d{3}(?!\d))")
+_BEFORE_NAME = re.compile(rf"\s?[xX*]?\s?(?:{NAME_MARK}|GPUs?\b|gpus?\b|cards?\b|nodes?\b)")
 _SAME_WIDTH = {
     "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "‒": "-", "×": "x", "✕": "x", "＄": "$", "．": ".", "，": ",",
     "％": "%", "\u00a0": " ", "\u2009": " ", "\u202f": " ", "\u2007": " ", "μ": "µ", "٫": ".", "٬": ",", "⁄": "/",
@@ -215,7 +217,7 @@ def normalised(text: str) -> str:
     """``text`` of the same length with digits, signs and spaces of all scripts in their plain form."""
     if not text.isascii():
         text = _GROUPED.sub(",", text)
-        text = "".join(_plain_letter(letter) for letter in text)
+        text = _NOT_ASCII.sub(lambda match: _plain_letter(match[0]), text)
     return _GROUPED.sub(",", text)
 
 
@@ -242,7 +244,7 @@ def _mask(text: str, spans: list[tuple[int, int]]) -> str:
     letters = list(text)
     for start, end in spans:
         # A letter keeps word boundaries where they were, so "8x" before a masked name still reads as a count.
-        letters[start:end] = "\x01" * (end - start)
+        letters[start:end] = NAME_MARK * (end - start)
     return "".join(letters)
 
 
@@ -259,12 +261,15 @@ def _in_digits(text: str) -> list[Quantity]:
         start, end = match.span()
         unit, big, currency = match["unit"], match["big"] or match["bigtight"], match["currency"]
         denominators, tail_end = tails[number]
+        alone: tuple[Reading, ...] = ()
         # "41-50 GB", "$2 to 3/h", "7B or 8B": what one end leaves out it takes from the other.
         if number + 1 < len(matches):
             other = matches[number + 1]
             link = text[tail_end : other.start()]
             linked = _RANGE_LINK.fullmatch(link) or (not link and other["sign"])
             if linked and not unit and not denominators:
+                if other["currency"] and currency:  # "$602,000-$1.2 M" is whole by itself, "$2-$3 M" is not
+                    alone = _readings(match, unit, big, currency, tails[number + 1][0])
                 unit, denominators = other["unit"], tails[number + 1][0]
                 big = big or (other["big"] or other["bigtight"] if not match["big"] else big)
         if number and not currency:
@@ -272,7 +277,10 @@ def _in_digits(text: str) -> list[Quantity]:
             link = text[tails[number - 1][1] : start]
             if before["currency"] and (_RANGE_LINK.fullmatch(link) or (not link and match["sign"])):
                 currency = before["currency"]
-        readings = _readings(match, unit, big, currency, denominators)
+        readings = alone + _readings(match, unit, big, currency, denominators)
+        if (not unit or unit in ("x", "X")) and _BEFORE_NAME.match(text, end):
+            first = readings[0]
+            readings += (Reading(first.value, first.step, "gpus"), Reading(first.value, first.step, "count"))
         found.append(
             Quantity(
                 start + (1 if match["sign"] and number and not text[tails[number - 1][1] : start].strip() else 0),
@@ -332,11 +340,12 @@ def _readings(
             meanings.append((1.0, "bytes"))
     else:
         meanings = [(1.0, "count")]
-    return tuple(
-        Reading(value * factor * rate, step * factor * rate, dimension)
-        for factor, base in meanings
-        for rate, dimension in [_rated(base, denominators)]
-    )
+    if "Mtoken" in denominators:  # "$0.13 a million tokens" is also a sum of money, the price of that many
+        plain = tuple(name for name in denominators if name != "Mtoken")
+        rated = [(factor, *_rated(base, names)) for factor, base in meanings for names in (denominators, plain)]
+    else:
+        rated = [(factor, *_rated(base, denominators)) for factor, base in meanings]
+    return tuple(Reading(value * factor * rate, step * factor * rate, dimension) for factor, rate, dimension in rated)
 
 
 _PER = {"s": (1.0, "s"), "min": (1 / 60.0, "s"), "day": (1 / 86400.0, "s")}

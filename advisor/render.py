@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 REFERENCE = re.compile(r"\[\[([^\[\]|\n]{1,200})(?:\|([^\[\]|\n]{0,20}))?\]\]")
 NOT_KNOWN = "(not computed)"
+# The units that a fact may be shown in by force, besides its own; any other is left aside.
+_FORMS = {
+    "B": re.compile(r"[kMGTP]i?B"), "B/s": re.compile(r"[kMGTP]i?B/s|[kMGTP]b/s"), "s": re.compile("h"),
+    "h": re.compile("days"),
+}  # fmt: skip
 _CELL = {"|": "\\|", "\n": " ", "\r": " "}
 
 
@@ -89,10 +94,8 @@ def show_fact(fact: Fact, form: str = "") -> str:
         if fact.low is None or fact.high is None:
             return format_value(fact.value, fact.unit)
         return format_range(fact.low, fact.high, fact.unit)
-    try:
-        return format_value(fact.value, fact.unit, form or None)
-    except (KeyError, ValueError, TypeError):  # a unit that this fact cannot be shown in
-        return format_value(fact.value, fact.unit)
+    possible = _FORMS.get(fact.unit)
+    return format_value(fact.value, fact.unit, form if possible and possible.fullmatch(form) else None)
 
 
 def markdown_table(table: Table) -> str:
