@@ -27,7 +27,9 @@ _DIMENSIONS = {
     "B": "bytes", "B/s": "bytes/s", "B/param": "bytes/param", "B/token": "bytes/token", "FLOP": "flop",
     "FLOP/s": "flop/s", "FLOP/token": "flop/token", "s": "time", "h": "time", "days": "time", "tokens": "tokens",
     "tokens/s": "tokens/s", "samples": "samples", "params": "params", "USD": "money", "USD/h": "money/h",
-    "USD/GPU-h": "money/gpu/h", "USD/GB-month": "money/gb/month", "USD/kWh": "money/kwh", "USD/token": "money/token",
+    "USD/GPU-h": "money/gpu/h", "USD/GB-month": "money/gb/month",
+    "USD/GB-h": "money/gb/h", "USD/GB": "money/gb", "USD/TFLOP-h": "money/tflop/h",
+    "USD/kWh": "money/kwh", "USD/token": "money/token",
     "%": "percent", "x": "ratio", "GPUs": "gpus", "nodes": "nodes", "layers": "layers", "steps": "steps",
     "W": "watts", "kWh": "kwh", "kg CO2e": "kg", "offers": "offers", "": "count",
 }  # fmt: skip

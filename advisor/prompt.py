@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from advisor.llm.protocol import ToolSchema
-from tools.registry import ToolSpec
+from tools.registry import get_tool
 
 _RULES = """\
 You advise engineers on the machines for training and serving models: memory, GPUs, counts, speed, cost, networks, \
@@ -49,6 +50,11 @@ def repair_prompt(findings: Iterable[str]) -> str:
     return REPAIR.format(findings="\n".join(f"- {line}" for line in list(findings)[:10]))
 
 
-def schema_of(spec: ToolSpec) -> ToolSchema:
-    """A registered tool as models are offered it."""
-    return ToolSchema(spec.name, spec.summary, spec.description, spec.input_schema)
+def schema_of(name: str) -> ToolSchema:
+    """A registered tool as models are offered it; imported when a model first reads it."""
+
+    def fetch() -> tuple[str, str, dict[str, Any]]:
+        spec = get_tool(name)
+        return spec.summary, spec.description, spec.input_schema()
+
+    return ToolSchema(name, fetch)

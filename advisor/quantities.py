@@ -123,6 +123,8 @@ _DENOMINATORS: tuple[tuple[str, str], ...] = (
     (r"(?:gpu|card|chip|accelerator|device)[\s·-]?(?:hours?|hrs?|h)", "gpu/h"),
     (r"gpus?|cards?|devices?|accelerators?|chips?", "gpu"),
     (r"(?:gb|gib)[\s·-]?months?", "gb/month"),
+    (r"(?:gb|gib)[\s·-]?(?:hours?|hrs?|h)", "gb/h"),
+    (r"t(?:era)?flops?(?:/s)?[\s·-]?(?:hours?|hrs?|h)", "tflop/h"),
     (r"hours?|hrs?|h", "h"),
     (r"seconds?|secs?|s", "s"),
     (r"minutes?|mins?", "min"),
@@ -374,7 +376,7 @@ def _rated(base: str, denominators: tuple[str, ...]) -> tuple[float, str]:
             names.append(name)
     if base == "flop/s" and names == ["s"]:
         names = []
-    order = {"gpu": 0, "gb": 0}
+    order = {"gpu": 0, "gb": 0, "tflop": 0}
     names.sort(key=lambda name: order.get(name, 1))
     return scale, "/".join([base, *names])
 

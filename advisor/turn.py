@@ -27,7 +27,7 @@ from advisor.store import LOCAL, Conversations, Opened, SqliteConversations
 from advisor.stream_blocks import complete_blocks
 from advisor.tool_payload import dumps, error_payload, payload, prefix_references
 from advisor.tool_runner import Outcome, run_calls
-from tools.registry import all_tools
+from tools.registry import tool_names
 from tools.result import Assumption, Warn
 
 log = logging.getLogger("advisor")
@@ -124,10 +124,10 @@ class _Turn:
         self._settings = desk.settings
         self._ladder = ladder(model, desk.settings)
         self._end = self._until = time.monotonic() + desk.settings.turn_seconds
-        self._tools = tuple(schema_of(spec) for spec in all_tools().values())
+        self._tools = tuple(schema_of(name) for name in tool_names())
         history = trimmed(opened.history, desk.settings.max_history_chars)
         self._said = [message.content for message in opened.history if message.role == "user"] + [question]
-        self._base = (Message("system", system_prompt(self._tools)), *history, Message("user", question))
+        self._base = (*history, Message("user", question))
         self._calls = opened.tool_calls_before
         self._shown = ""  # the text that the surface holds now
         self._failures: list[tuple[str, str]] = []
@@ -214,7 +214,12 @@ class _Turn:
             self._shown = ""
             yield Text(text="", replace=True)
         request = ModelRequest(
-            tuple(self._attempt.messages), self._tools, self._until, may_call, self._settings.max_output_tokens
+            tuple(self._attempt.messages),
+            self._tools,
+            self._until,
+            may_call,
+            self._settings.max_output_tokens,
+            lambda: system_prompt(self._tools),
         )
         for event in model.reply(request):
             if time.monotonic() > self._until:

@@ -1,11 +1,17 @@
-"""The list of tool modules, in the order in which surfaces show them. Importing this registers them all.
+"""The list of tools, in the order in which surfaces show them, each with the module that declares it.
 
-A new tool: write its module, add one line here.
+A new tool: write its module, add one line here. A module is imported when its tool is first asked for, so that a
+question pays only for the tools it needs.
 """
 
-import tools.compatibility.check_compatibility
-import tools.cost.estimate_run
-import tools.cost.select_gpu
-import tools.network.check_interconnect
-import tools.network.plan_parallelism  # noqa: F401
-from tools import compare_gpus, estimate_vram, lookup_prices, search_knowledge  # noqa: F401
+MODULES: dict[str, str] = {
+    "estimate_vram": "tools.estimate_vram",
+    "select_gpu": "tools.cost.select_gpu",
+    "estimate_run": "tools.cost.estimate_run",
+    "check_interconnect": "tools.network.check_interconnect",
+    "lookup_prices": "tools.lookup_prices",
+    "plan_parallelism": "tools.network.plan_parallelism",
+    "compare_gpus": "tools.compare_gpus",
+    "check_compatibility": "tools.compatibility.check_compatibility",
+    "search_knowledge": "tools.search_knowledge",
+}

@@ -9,10 +9,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ValidationError
 
+from tools.catalogue import MODULES
 from tools.errors import BadValue, InputProblem, MissingValue, UnknownName, nearest
 from tools.result import ToolResult
 
@@ -68,25 +70,29 @@ def tool(name: str, examples: list[dict[str, Any]] | None = None) -> Callable[[F
     return register
 
 
-def all_tools() -> dict[str, ToolSpec]:
-    """Every registered tool by name, in the order of declaration."""
-    import tools.catalogue  # noqa: F401  the list of tool modules; importing it registers them
+def tool_names() -> tuple[str, ...]:
+    """The names of every tool in the catalogue's order; imports none of them."""
+    return tuple(dict.fromkeys([*MODULES, *_REGISTRY]))
 
-    return dict(_REGISTRY)
+
+def all_tools() -> dict[str, ToolSpec]:
+    """Every tool by name, in the catalogue's order; imports them all."""
+    return {name: get_tool(name) for name in tool_names()}
 
 
 def get_tool(name: str) -> ToolSpec:
-    """The tool of this name; UnknownName with the nearest names otherwise."""
-    specs = all_tools()
-    if name not in specs:
+    """The tool of this name, imported if need be; UnknownName with the nearest names otherwise."""
+    if name not in _REGISTRY and name in MODULES:
+        import_module(MODULES[name])
+    if name not in _REGISTRY:
         raise UnknownName(
             "unknown_tool",
             f"There is no tool named {name!r}.",
             field="tool",
             hint="`advisor tools` lists them.",
-            candidates=nearest(name, specs),
+            candidates=nearest(name, tool_names()),
         )
-    return specs[name]
+    return _REGISTRY[name]
 
 
 def parse_input(model: type[BaseModel], arguments: dict[str, Any]) -> BaseModel:

@@ -54,7 +54,7 @@ class LitellmModel:
 
     def _with_retries(self, request: ModelRequest) -> Iterator[ModelEvent]:
         """The only retry loop: before anything was passed on, for what may pass by itself, within the deadline."""
-        messages = wire_messages(request.messages)
+        messages = wire_messages(request.system(), request.messages)
         stream = True
         attempt = 0
         while True:

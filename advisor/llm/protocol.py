@@ -4,7 +4,7 @@ The loop knows only this file. Two models implement ``Model``: the built-in plan
 (``advisor.llm.planner.Planner``, built without arguments) and any provider through litellm
 (``advisor.llm.client.LitellmModel``). Both see the same messages:
 
-    system     rules and the tools' one-line summaries
+    system     only after an answer whose numbers do not hold: what to mend
     user       a question as typed; earlier questions of the conversation come first
     assistant  an earlier answer, or (with ``tool_calls``) the calls that the model asked for
     tool       one for each call, in order; ``content`` is the JSON that ``advisor.tool_payload`` makes
@@ -49,22 +49,38 @@ class Message:
 
 
 class ToolSchema:
-    """A tool as offered to a model. The JSON Schema is built only when a model reads it: the planner never does."""
+    """A tool as offered to a model. All but the name is fetched when a model reads it, which the planner never does."""
 
-    def __init__(self, name: str, summary: str, description: str, build: Callable[[], dict[str, Any]]) -> None:
+    def __init__(self, name: str, fetch: Callable[[], tuple[str, str, dict[str, Any]]]) -> None:
         self.name = name
-        self.summary = summary
-        self.description = description
-        self._build = build
+        self._fetch = fetch
 
     @cached_property
+    def _fetched(self) -> tuple[str, str, dict[str, Any]]:
+        return self._fetch()
+
+    @property
+    def summary(self) -> str:
+        """What it answers, in one line."""
+        return self._fetched[0]
+
+    @property
+    def description(self) -> str:
+        """How it computes it."""
+        return self._fetched[1]
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """JSON Schema of the arguments."""
-        return self._build()
+        return self._fetched[2]
 
 
 def _never() -> bool:
     return False
+
+
+def _no_system() -> str:
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +92,7 @@ class ModelRequest:
     deadline: float  # time.monotonic() by which the step must be over
     allow_tools: bool = True  # False when the step limit is reached or a repair is asked for: answer in words now
     max_output_tokens: int = 2000
+    system: Callable[[], str] = _no_system  # rules and the tools in one line each, for models that need telling
     stopped: Callable[[], bool] = _never  # true once nobody waits: a provider's client looks often, and hangs up
 
 

@@ -9,10 +9,10 @@ from advisor.llm.protocol import Message, ToolSchema
 from advisor.prompt import REPAIR
 
 
-def wire_messages(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
-    """Messages in the chat-completions format. A later system message goes as the user's: some providers take one."""
-    wire: list[dict[str, Any]] = []
-    for number, message in enumerate(messages):
+def wire_messages(system: str, messages: tuple[Message, ...]) -> list[dict[str, Any]]:
+    """Messages in the chat-completions format; a later system message goes as the user's, since some take only one."""
+    wire: list[dict[str, Any]] = [{"role": "system", "content": system}]
+    for message in messages:
         if message.role == "tool":
             wire.append({"role": "tool", "tool_call_id": message.tool_call_id, "content": message.content})
         elif message.tool_calls:
@@ -26,7 +26,7 @@ def wire_messages(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
             ]
             wire.append({"role": "assistant", "content": message.content or None, "tool_calls": calls})
         else:
-            role = "user" if message.role == "system" and number else message.role
+            role = "user" if message.role == "system" else message.role
             wire.append({"role": role, "content": message.content})
     return wire
 

@@ -46,7 +46,6 @@ def calls(*named: tuple[str, dict[str, object]]) -> list[ModelEvent]:
 
 @pytest.fixture(autouse=True)
 def _toy_tools(monkeypatch: pytest.MonkeyPatch) -> None:
-    registry.all_tools()
     for spec in toys.SPECS:
         monkeypatch.setitem(registry._REGISTRY, spec.name, spec)
 

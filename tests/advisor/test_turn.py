@@ -221,7 +221,7 @@ def test_the_next_turn_sees_the_earlier_one_and_goes_on_counting(desk_of: Desks)
     assert again.conversation_id == got.conversation_id
     assert again.facts[0].id == "t2.peak_per_gpu"
     roles = [message.role for message in first.requests[2].messages]
-    assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
+    assert roles == ["user", "assistant", "tool", "assistant", "user"]
     turns = desk.store.turns("local", got.conversation_id)
     assert turns is not None
     assert [turn.question for turn in turns] == [QUESTION, "and now?"]

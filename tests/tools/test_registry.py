@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
+from tools.catalogue import MODULES
 from tools.errors import BadValue, InputProblem, MissingValue, UnknownName
 from tools.registry import all_tools, get_tool, parse_input, tool
 from tools.result import ToolResult
@@ -40,6 +44,21 @@ def test_every_tool_has_a_schema_with_descriptions() -> None:
         assert spec.summary
         for name, about in schema.get("properties", {}).items():
             assert about.get("description") or about.get("default") is not None, f"{spec.name}.{name}"
+
+
+def test_every_module_of_the_catalogue_declares_its_tool() -> None:
+    assert set(all_tools()) >= set(MODULES)
+    for name, module in MODULES.items():
+        assert get_tool(name).fn.__module__ == module
+
+
+def test_asking_for_one_tool_imports_no_other() -> None:
+    code = (
+        "import sys; from tools.registry import get_tool, tool_names; names = tool_names(); get_tool(names[0]);"
+        "from tools.catalogue import MODULES; print([n for n in names[1:] if MODULES[n] in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_an_unknown_tool_names_the_nearest_one() -> None:

@@ -17,7 +17,7 @@ from advisor.llm.planner.entities import GpuMention, ModelMention
 from advisor.llm.planner.premise import Premise, premises
 from advisor.llm.planner.slots import Slots
 from knowledge.gpus import all_gpus
-from tools.registry import all_tools, get_tool
+from tools.registry import get_tool, tool_names
 
 MAX_CALLS = 8
 
@@ -51,8 +51,7 @@ class Plan:
 @lru_cache(maxsize=32)
 def fields(tool: str) -> frozenset[str]:
     """The argument names that a tool takes; none for a tool that is not registered."""
-    spec = all_tools().get(tool)
-    return frozenset(spec.input_model.model_fields) if spec else frozenset()
+    return frozenset(get_tool(tool).input_model.model_fields) if tool in tool_names() else frozenset()
 
 
 _FALLBACKS = {
