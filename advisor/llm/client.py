@@ -13,6 +13,7 @@ import logging
 import os
 import queue
 import random
+import socket
 import threading
 import time
 import warnings
@@ -27,6 +28,7 @@ from advisor.settings import Settings
 
 log = logging.getLogger("advisor")
 CONNECT_SECONDS = 5.0
+POLL_SECONDS = 0.1  # how often a silent call looks whether anybody still waits
 RETRY_STATUS = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 BACKOFF_SECONDS = (0.5, 8.0)
 MAX_TEXT_CHARS = 100_000
@@ -81,7 +83,7 @@ class LitellmModel:
                 if time.monotonic() + wait >= request.deadline:
                     raise failure from None
                 log.info("%s: %s, trying again in %.1f s", self.name, failure.code, wait)
-                time.sleep(wait)
+                _sleep(wait, request.stopped)
                 attempt += 1
 
     def _once(self, messages: list[dict[str, Any]], request: ModelRequest, stream: bool) -> Iterator[ModelEvent]:
@@ -94,6 +96,8 @@ class LitellmModel:
             "num_retries": 0,
             "max_tokens": request.max_output_tokens,
         }
+        if stream:
+            arguments["stream_options"] = {"include_usage": True}
         if request.tools:
             arguments["tools"] = [wire_tool(tool) for tool in request.tools]
             if not request.allow_tools:
@@ -111,7 +115,7 @@ class LitellmModel:
     def _streamed(self, call: Callable[[], Any], request: ModelRequest) -> Iterator[ModelEvent]:
         calls, marks = CallFolder(), MarkReader()
         finish, usage, text = None, Usage(), ""
-        for chunk in self._watched(call, request.deadline, stream=True):
+        for chunk in self._watched(call, request, stream=True):
             usage = _usage(chunk, usage)
             choice = next(iter(getattr(chunk, "choices", None) or ()), None)
             if choice is None:
@@ -140,7 +144,7 @@ class LitellmModel:
         yield _finish(finish, bool(found), marks.status, usage)
 
     def _whole(self, call: Callable[[], Any], request: ModelRequest) -> Iterator[ModelEvent]:
-        reply = next(iter(self._watched(call, request.deadline, stream=False)))
+        reply = next(iter(self._watched(call, request, stream=False)))
         choice = next(iter(getattr(reply, "choices", None) or ()), None)
         if choice is None:
             raise _LostReply
@@ -158,15 +162,18 @@ class LitellmModel:
         yield from found
         yield _finish(choice.finish_reason, bool(found), marks.status, _usage(reply, Usage()))
 
-    def _watched(self, call: Callable[[], Any], deadline: float, stream: bool) -> Iterator[Any]:
-        """The reply's chunks, read in a thread of their own; ModelFailed when one is not there in time."""
+    def _watched(self, call: Callable[[], Any], request: ModelRequest, stream: bool) -> Iterator[Any]:
+        """The reply's chunks, read in a thread of their own; ModelFailed when one is late or nobody waits any more."""
         chunks: queue.Queue[tuple[str, Any]] = queue.Queue(maxsize=1000)
         left = threading.Event()
+        replies: list[Any] = []
+        over = False
 
         def read() -> None:
             reply: Any = None
             try:
                 reply = call()
+                replies.append(reply)
                 for chunk in reply if stream else (reply,):
                     chunks.put(("chunk", chunk))
                     if left.is_set():
@@ -183,19 +190,28 @@ class LitellmModel:
         patience = self._settings.first_token_seconds + CONNECT_SECONDS
         try:
             while True:
-                wait = min(patience, deadline - time.monotonic())
-                try:
-                    kind, value = chunks.get(timeout=max(0.0, wait))
-                except queue.Empty:
-                    raise ModelFailed("timeout", f"{self.name} did not answer in time.") from None
+                until = min(time.monotonic() + patience, request.deadline)
+                while True:
+                    if request.stopped():
+                        raise ModelFailed("stopped", "Nobody waits for the answer any more.")
+                    left_seconds = until - time.monotonic()
+                    try:
+                        kind, value = chunks.get(timeout=max(0.0, min(left_seconds, POLL_SECONDS)))
+                        break
+                    except queue.Empty:
+                        if left_seconds <= 0:
+                            raise ModelFailed("timeout", f"{self.name} did not answer in time.") from None
                 if kind == "error":
                     raise value
                 if kind == "end":
+                    over = True  # the connection may serve another call
                     return
                 patience = self._settings.idle_seconds
                 yield value
         finally:
             left.set()
+            for reply in replies if not over else ():
+                _hang_up(reply)
 
     def _judge(self, error: Exception, attempt: int) -> tuple[ModelFailed, float | None]:
         """Our word for a provider's error, and how long to wait before another try; None: do not try again."""
@@ -299,6 +315,21 @@ def _close(reply: Any) -> None:
     if close:
         with contextlib.suppress(Exception):
             close()
+
+
+def _hang_up(reply: Any) -> None:
+    """Close the connection under a stream that another thread reads, which wakes that thread at once."""
+    response = getattr(getattr(reply, "completion_stream", None), "response", None)
+    network = getattr(response, "extensions", {}).get("network_stream")
+    if network is not None:
+        with contextlib.suppress(Exception):
+            network.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+
+
+def _sleep(seconds: float, stopped: Callable[[], bool]) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not stopped():
+        time.sleep(max(0.0, min(POLL_SECONDS, until - time.monotonic())))
 
 
 def _quietly(work: Callable[[], Any]) -> None:

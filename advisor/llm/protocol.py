@@ -127,7 +127,8 @@ ModelEvent = TextDelta | ToolCall | Finish
 class ModelFailed(Exception):
     """The model gave no usable step: provider down, deadline over, reply unreadable. The next model is tried.
 
-    ``code`` is one of: timeout, rate_limited, unavailable, bad_reply, refused, misconfigured, missing.
+    ``code`` is one of: timeout, rate_limited, unavailable, bad_reply, refused, misconfigured, missing,
+    stopped.
     ``message`` is ours, never the provider's text, which may echo a key.
     """
 

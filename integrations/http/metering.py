@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,8 +9,6 @@ from typing import Protocol
 
 from advisor.llm.door import PLANNER
 from advisor.llm.protocol import Finish, Model, ModelEvent, ModelFailed, ModelRequest, Usage
-
-POLL_SECONDS = 0.1
 
 
 class Meter(Protocol):
@@ -27,7 +24,7 @@ class Meter(Protocol):
 
 
 class Watched:
-    """A model whose call can be walked away from. The planner only computes for a moment and is passed through."""
+    """A model that learns when nobody waits any more, and whose calls are paid for. The planner costs nothing."""
 
     def __init__(self, model: Model, stop: threading.Event, meter: Meter | None) -> None:
         self.name = model.name
@@ -36,7 +33,7 @@ class Watched:
     def reply(self, request: ModelRequest) -> Iterator[ModelEvent]:
         """The model's step."""
         if self._stop.is_set():
-            raise ModelFailed("timeout", "Nobody waits for the answer any more.")
+            raise ModelFailed("stopped", "Nobody waits for the answer any more.")
         if self.name == PLANNER:
             yield from self._model.reply(request)
             return
@@ -44,47 +41,10 @@ class Watched:
             self._meter.before(self.name, request)
         usage: Usage | None = None
         try:
-            for event in self._until_stopped(request):
+            for event in self._model.reply(replace(request, stopped=self._stop.is_set)):
                 if isinstance(event, Finish):
                     usage = event.usage
                 yield event
         finally:
             if self._meter is not None:
                 self._meter.after(self.name, usage)
-
-    def _until_stopped(self, request: ModelRequest) -> Iterator[ModelEvent]:
-        """The events, pulled by a thread of their own so that this one can leave while the provider is silent."""
-        found: queue.SimpleQueue[ModelEvent | BaseException | None] = queue.SimpleQueue()
-        leave = threading.Event()
-
-        def pull() -> None:
-            events = self._model.reply(replace(request, stopped=leave.is_set))
-            try:
-                for event in events:
-                    if leave.is_set():
-                        break
-                    found.put(event)
-                found.put(None)
-            except BaseException as error:  # raised again in the turn's thread
-                found.put(error)
-            finally:
-                close = getattr(events, "close", None)
-                if close is not None:
-                    close()
-
-        threading.Thread(target=pull, daemon=True, name="model-call").start()
-        try:
-            while True:
-                if self._stop.is_set():
-                    raise ModelFailed("timeout", "Nobody waits for the answer any more.")
-                try:
-                    event = found.get(timeout=POLL_SECONDS)
-                except queue.Empty:
-                    continue
-                if event is None:
-                    return
-                if isinstance(event, BaseException):
-                    raise event
-                yield event
-        finally:
-            leave.set()

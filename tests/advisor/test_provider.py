@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -16,7 +17,7 @@ from advisor.answer import Answer
 from advisor.events import Done, Event
 from advisor.llm import breaker, client
 from advisor.llm.door import open_model
-from advisor.llm.protocol import Model
+from advisor.llm.protocol import Message, Model, ModelFailed, ModelRequest
 from advisor.settings import Settings
 from advisor.store import SqliteConversations
 from advisor.turn import Desk, run
@@ -221,3 +222,36 @@ def test_importing_the_client_does_not_import_litellm() -> None:
     code = "import sys, advisor.llm.client, advisor.llm.door; print('litellm' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_a_stream_that_nobody_reads_any_more_is_hung_up_on_within_a_second(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hung_up = threading.Event()
+
+    def silent(handler: fake.Handler) -> None:
+        handler.start_stream()
+        handler.chunk({"role": "assistant", "content": "One moment. "})
+        handler.connection.settimeout(10)
+        if handler.connection.recv(1) == b"":  # the other side closed
+            hung_up.set()
+
+    left = threading.Event()
+    provider = Provider(silent)
+    monkeypatch.setenv("OPENAI_API_BASE", provider.url)
+    monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
+    model = open_model("openai/scripted", Settings())
+    request = ModelRequest((Message("user", "hello"),), (), time.monotonic() + 30, stopped=left.is_set)
+
+    def leave() -> None:
+        while not provider.requests:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        left.set()
+
+    threading.Thread(target=leave).start()
+    with pytest.raises(ModelFailed, match="Nobody waits"):
+        list(model.reply(request))
+    assert hung_up.wait(1.0)
+    assert not breaker.breaker_of("openai/scripted")._failures  # leaving is no fault of the provider
+    provider.close()
