@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from advisor.llm.door import PLANNER, open_model
 from advisor.llm.protocol import ModelFailed
-from advisor.settings import Settings, database_path, get_settings
+from advisor.settings import Settings, database_place, get_settings
 from tools.errors import InputProblem
 
 # Releases of litellm that carried stolen-credential payloads (BerriAI/litellm issues 24512 and 24518, March 2026).
@@ -73,11 +73,13 @@ def _tools() -> str:
 
 
 def _store(settings: Settings) -> str:
-    from advisor.store import SqliteConversations
+    from advisor.store import open_store
 
-    path = database_path(settings)
-    SqliteConversations(path).ping()
-    return f"{path} can be written"
+    place = database_place(settings)
+    store = open_store(place)
+    store.ping()
+    store.database.close()
+    return f"{'PostgreSQL' if '://' in place else place} can be written"
 
 
 def _planner(settings: Settings) -> str:

@@ -23,7 +23,10 @@ class Settings(BaseModel):
     fallback_models: tuple[str, ...] = Field(
         default=(), description="Tried in order when the model fails; the planner is always the last."
     )
-    database_url: str = Field(default="", description="sqlite:///path or a file path; empty: the user's data folder.")
+    database_url: str = Field(
+        default="",
+        description="A file path, sqlite:///path or postgresql://…; empty: a file in the user's data folder.",
+    )
     offline: bool = Field(default=False, description="Never touch the network; questions go to the planner.")
     api_keys: SecretStr | None = Field(default=None, description="Keys that HTTP callers must hold.")
     turn_seconds: float = Field(default=60.0, gt=0, le=3600, description="Deadline of a whole turn.")
@@ -64,19 +67,21 @@ def read_settings(kind: type[S], environment: Mapping[str, str] | None = None) -
         raise BadValue("bad_setting", f"{variable}: {first['msg']}.", field=variable, hint=about.description) from None
 
 
-def database_path(settings: Settings) -> Path:
-    """Where conversations are kept when SQLite holds them."""
+def database_place(settings: Settings) -> str:
+    """Where conversations are kept: a file's path, or the URL of a PostgreSQL database."""
     url = settings.database_url
+    if url.startswith(("postgresql://", "postgres://")):
+        return url
     if url.startswith("sqlite://"):
-        return Path(url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else url.removeprefix("sqlite://"))
+        return url.removeprefix("sqlite:///" if url.startswith("sqlite:///") else "sqlite://")
     if "://" in url:
         raise BadValue(
             "unsupported_database",
-            f"This part keeps conversations in SQLite, not {url.partition('://')[0]}.",
+            f"Conversations cannot be kept in {url.partition('://')[0]}.",
             field="ADVISOR_DATABASE_URL",
-            hint="Use sqlite:///path/to/file.db.",
+            hint="Use sqlite:///path/to/file.db or postgresql://user@host/name.",
         )
-    return Path(url).expanduser() if url else data_folder() / "advisor.db"
+    return str(Path(url).expanduser() if url else data_folder() / "advisor.db")
 
 
 def data_folder() -> Path:

@@ -1,26 +1,25 @@
 """Conversations kept: what was asked, answered and called, by principal (user or tenant).
 
-``Conversations`` is the interface; ``SqliteConversations`` the default behind it. A question is written down before
-work on it begins, so a crash loses no question; a finished turn is one transaction. Every write transaction is
-BEGIN IMMEDIATE, since a deferred one that turns into a write fails at once under contention whatever the timeout.
+``Conversations`` is the interface, ``SqlConversations`` the one implementation, on SQLite or PostgreSQL. A question is
+written down before work on it begins, so a crash loses no question; a finished turn is one transaction. The principal
+is in every statement: what belongs to somebody else is as if it did not exist.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
-import sqlite3
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from advisor.database import Database, SqliteDatabase, open_database
 from advisor.llm.protocol import Message, ToolCall
 
 LOCAL = "local"  # the principal of the command line
+Now = Callable[[], datetime]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +54,27 @@ class Opened:
     tool_calls_before: int
 
 
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """The stored conversation that a transcript ends in; ``latest`` when nothing was asked after it."""
+
+    conversation_id: str
+    latest: bool
+    history: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """A turn somebody gave an opinion on, with the questions before it, oldest first."""
+
+    turn_id: str
+    rating: int
+    comment: str
+    created_at: str
+    questions: tuple[str, ...]
+    answer: dict[str, Any] | None
+
+
 class Conversations(Protocol):
     """What a store of conversations does. A conversation of another principal is as if it did not exist."""
 
@@ -66,8 +86,8 @@ class Conversations(Protocol):
         """Keep the answer and the messages of the turn (assistant and tool), in one transaction."""
         ...
 
-    def recent(self, principal: str, limit: int = 50) -> list[Summary]:
-        """The principal's conversations, newest first."""
+    def recent(self, principal: str, limit: int = 50, before: str | None = None) -> list[Summary]:
+        """The principal's conversations, newest first; ``before``: only those last used before this time."""
         ...
 
     def turns(self, principal: str, conversation_id: str) -> list[StoredTurn] | None:
@@ -79,7 +99,19 @@ class Conversations(Protocol):
         ...
 
     def add_feedback(self, principal: str, turn_id: str, rating: int, comment: str = "") -> bool:
-        """Keep what a user thought of a turn (rating -1, 0 or 1); whether there is such a turn."""
+        """Keep what a user thought of a turn (-1, 0 or 1; the last word counts); whether there is such a turn."""
+        ...
+
+    def rated(self, principal: str | None, rating: int | None = None, limit: int = 100) -> list[Rated]:
+        """Turns with feedback, newest first; principal None is the operator's view of all."""
+        ...
+
+    def remember(self, principal: str, digest: str, conversation_id: str, turn_id: str) -> None:
+        """Note that the transcript of this digest ends in this turn."""
+        ...
+
+    def recall(self, principal: str, digest: str) -> Recalled | None:
+        """What was noted of a transcript."""
         ...
 
     def ping(self) -> None:
@@ -87,112 +119,76 @@ class Conversations(Protocol):
         ...
 
 
-# Numbered, forward only, never edited once released.
-MIGRATIONS: tuple[str, ...] = (
-    """
-    create table conversations (
-        principal text not null, id text not null, title text not null, created_at text not null,
-        updated_at text not null, tool_calls integer not null default 0, primary key (principal, id)
-    ) strict;
-    create table turns (
-        id text primary key, principal text not null, conversation_id text not null, number integer not null,
-        question text not null, status text not null, model text not null default '', answer text,
-        created_at text not null, finished_at text,
-        foreign key (principal, conversation_id) references conversations (principal, id) on delete cascade
-    ) strict;
-    create unique index turns_in_order on turns (principal, conversation_id, number);
-    create table messages (
-        turn_id text not null references turns (id) on delete cascade, number integer not null,
-        message text not null, primary key (turn_id, number)
-    ) strict;
-    create table feedback (
-        turn_id text not null references turns (id) on delete cascade, principal text not null,
-        rating integer not null, comment text not null, created_at text not null, primary key (turn_id, principal)
-    ) strict;
-    """,
-)
+class SqlConversations:
+    """Conversations in a database."""
 
-
-class SqliteConversations:
-    """Conversations in one SQLite file on local disk; safe for several threads and processes."""
-
-    def __init__(self, path: Path | str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        self._path = str(path)
+    def __init__(self, database: Database, now: Now = lambda: datetime.now(UTC)) -> None:
+        self.database = database
         self._now = now
-        self._local = threading.local()
-        self._shared: sqlite3.Connection | None = None
-        self._lock = threading.RLock()
-        if self._path == ":memory:":
-            self._shared = self._connect()
-        else:
-            Path(self._path).parent.mkdir(parents=True, exist_ok=True)
-        migrate(self._connection())
 
     def begin(self, principal: str, conversation_id: str | None, question: str) -> Opened:
         """See ``Conversations.begin``."""
         conversation, turn, now = conversation_id or new_id("c"), new_id("t"), self._stamp()
-        with self._writing() as db:
+        key = (principal, conversation)
+        with self.database.writing() as db:
+            # This row's lock keeps two turns of one conversation from taking the same number.
             db.execute(
                 "insert into conversations (principal, id, title, created_at, updated_at) values (?, ?, ?, ?, ?)"
-                " on conflict do update set updated_at = excluded.updated_at",
-                (principal, conversation, _title(question), now, now),
+                " on conflict (principal, id) do update set updated_at = excluded.updated_at",
+                (*key, _title(question), now, now),
             )
-            key = (principal, conversation)
-            (before,) = db.execute(
-                "select tool_calls from conversations where principal = ? and id = ?", key
+            row = db.execute("select tool_calls from conversations where principal = ? and id = ?", key).fetchone()
+            last = db.execute(
+                "select coalesce(max(number), 0) from turns where principal = ? and conversation_id = ?", key
             ).fetchone()
-            (number,) = db.execute(
-                "select coalesce(max(number), 0) + 1 from turns where principal = ? and conversation_id = ?", key
-            ).fetchone()
-            history = self._history(db, principal, conversation) if number > 1 else ()
+            assert row is not None
+            assert last is not None
+            number = last[0] + 1
             db.execute(
                 "insert into turns (id, principal, conversation_id, number, question, status, created_at)"
                 " values (?, ?, ?, ?, ?, 'running', ?)",
                 (turn, *key, number, question, now),
             )
-        return Opened(conversation, turn, history, before)
+        history = self._history(principal, conversation, number - 1) if number > 1 else ()
+        return Opened(conversation, turn, history, row[0])
 
     def finish(self, principal: str, opened: Opened, answer: dict[str, Any], messages: Sequence[Message]) -> None:
         """See ``Conversations.finish``."""
         now = self._stamp()
-        with self._writing() as db:
-            db.execute(
+        with self.database.writing() as db:
+            kept = db.execute(
                 "update turns set status = ?, model = ?, answer = ?, finished_at = ? where id = ? and principal = ?",
                 (answer["status"], answer["model"], _dump(answer), now, opened.turn_id, principal),
             )
-            db.executemany(
-                "insert into messages (turn_id, number, message) select ?, ?, ? where exists"
-                " (select 1 from turns where id = ?)",
-                [
-                    (opened.turn_id, number, _dump(_message_out(message)), opened.turn_id)
-                    for number, message in enumerate(messages)
-                ],
-            )
+            if not kept.rowcount:
+                return  # the conversation was deleted meanwhile, and stays so
+            for number, message in enumerate(messages):
+                db.execute(
+                    "insert into messages (turn_id, number, message) values (?, ?, ?)",
+                    (opened.turn_id, number, _dump(_message_out(message))),
+                )
             db.execute(
                 "update conversations set tool_calls = tool_calls + ?, updated_at = ? where principal = ? and id = ?",
                 (sum(message.role == "tool" for message in messages), now, principal, opened.conversation_id),
             )
 
-    def recent(self, principal: str, limit: int = 50) -> list[Summary]:
+    def recent(self, principal: str, limit: int = 50, before: str | None = None) -> list[Summary]:
         """See ``Conversations.recent``."""
-        rows = self._connection().execute(
+        rows = self.database.read(
             "select c.id, c.title, count(t.id), c.updated_at from conversations c"
             " left join turns t on t.principal = c.principal and t.conversation_id = c.id"
-            " where c.principal = ? group by c.id order by c.updated_at desc, c.rowid desc limit ?",
-            (principal, limit),
+            " where c.principal = ? and c.updated_at < ? group by c.principal, c.id"
+            " order by c.updated_at desc, c.created_at desc, c.id limit ?",
+            (principal, before or "9", limit),
         )
         return [Summary(*row) for row in rows]
 
     def turns(self, principal: str, conversation_id: str) -> list[StoredTurn] | None:
         """See ``Conversations.turns``."""
-        rows = (
-            self._connection()
-            .execute(
-                "select id, question, status, model, created_at, answer from turns"
-                " where principal = ? and conversation_id = ? order by number",
-                (principal, conversation_id),
-            )
-            .fetchall()
+        rows = self.database.read(
+            "select id, question, status, model, created_at, answer from turns"
+            " where principal = ? and conversation_id = ? order by number",
+            (principal, conversation_id),
         )
         return [
             StoredTurn(turn, question, status, model, created, json.loads(answer) if answer else None)
@@ -201,31 +197,75 @@ class SqliteConversations:
 
     def delete(self, principal: str, conversation_id: str) -> bool:
         """See ``Conversations.delete``."""
-        with self._writing() as db:
+        with self.database.writing() as db:
             done = db.execute("delete from conversations where principal = ? and id = ?", (principal, conversation_id))
             return done.rowcount > 0
 
     def add_feedback(self, principal: str, turn_id: str, rating: int, comment: str = "") -> bool:
         """See ``Conversations.add_feedback``."""
-        with self._writing() as db:
-            done = db.execute(
-                "insert into feedback (turn_id, principal, rating, comment, created_at)"
-                " select id, principal, ?, ?, ? from turns where id = ? and principal = ?"
-                " on conflict do update set rating = excluded.rating, comment = excluded.comment",
-                (rating, comment, self._stamp(), turn_id, principal),
+        with self.database.writing() as db:
+            found = db.execute("select id from turns where id = ? and principal = ?", (turn_id, principal)).fetchone()
+            if found is None:
+                return False
+            db.execute(
+                "insert into feedback (turn_id, principal, rating, comment, created_at) values (?, ?, ?, ?, ?)"
+                " on conflict (turn_id, principal) do update set rating = excluded.rating,"
+                " comment = excluded.comment, created_at = excluded.created_at",
+                (turn_id, principal, rating, comment, self._stamp()),
             )
-            return done.rowcount > 0
+            return True
+
+    def rated(self, principal: str | None, rating: int | None = None, limit: int = 100) -> list[Rated]:
+        """See ``Conversations.rated``."""
+        wanted = [("f.principal = ?", principal), ("f.rating = ?", rating)]
+        used = [(words, value) for words, value in wanted if value is not None]
+        where = " where " + " and ".join(words for words, _value in used) if used else ""
+        rows = self.database.read(
+            "select f.turn_id, f.rating, f.comment, f.created_at, t.answer, t.principal, t.conversation_id, t.number"
+            f" from feedback f join turns t on t.id = f.turn_id{where} order by f.created_at desc, f.turn_id limit ?",
+            (*(value for _words, value in used), limit),
+        )
+        return [
+            Rated(turn, score, comment, at, self._questions(*place), json.loads(answer) if answer else None)
+            for turn, score, comment, at, answer, *place in rows
+        ]
+
+    def remember(self, principal: str, digest: str, conversation_id: str, turn_id: str) -> None:
+        """See ``Conversations.remember``."""
+        with self.database.writing() as db:
+            key = (principal, conversation_id)
+            if db.execute("select id from conversations where principal = ? and id = ?", key).fetchone():
+                db.execute(
+                    "insert into transcripts (principal, digest, conversation_id, turn_id) values (?, ?, ?, ?)"
+                    " on conflict (principal, digest) do update set conversation_id = excluded.conversation_id,"
+                    " turn_id = excluded.turn_id",
+                    (principal, digest, conversation_id, turn_id),
+                )
+
+    def recall(self, principal: str, digest: str) -> Recalled | None:
+        """See ``Conversations.recall``."""
+        rows = self.database.read(
+            "select r.conversation_id, t.number, (select max(number) from turns n where n.principal = t.principal"
+            " and n.conversation_id = t.conversation_id) from transcripts r join turns t on t.id = r.turn_id"
+            " where r.principal = ? and r.digest = ? and t.principal = r.principal",
+            (principal, digest),
+        )
+        if not rows:
+            return None
+        conversation, number, last = rows[0]
+        return Recalled(conversation, number == last, self._history(principal, conversation, number))
 
     def ping(self) -> None:
         """See ``Conversations.ping``."""
-        with self._writing() as db:
+        with self.database.writing() as db:
             db.execute("update conversations set title = title where principal = ''")
 
-    def _history(self, db: sqlite3.Connection, principal: str, conversation: str) -> tuple[Message, ...]:
-        rows = db.execute(
+    def _history(self, principal: str, conversation: str, last: int) -> tuple[Message, ...]:
+        rows = self.database.read(
             "select t.id, t.question, m.message from turns t left join messages m on m.turn_id = t.id"
-            " where t.principal = ? and t.conversation_id = ? and t.answer is not null order by t.number, m.number",
-            (principal, conversation),
+            " where t.principal = ? and t.conversation_id = ? and t.number <= ? and t.answer is not null"
+            " order by t.number, m.number",
+            (principal, conversation, last),
         )
         found: list[Message] = []
         current = None
@@ -237,75 +277,32 @@ class SqliteConversations:
                 found.append(_message_in(json.loads(message)))
         return tuple(found)
 
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        db = self._connection()
-        with self._lock if self._shared else _NoLock():
-            db.execute("begin immediate")
-            try:
-                yield db
-            except BaseException:
-                db.execute("rollback")
-                raise
-            db.execute("commit")
-
-    def _connection(self) -> sqlite3.Connection:
-        if self._shared:
-            return self._shared
-        found: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if found is None:
-            found = self._local.connection = self._connect()
-        return found
-
-    def _connect(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self._path, timeout=5.0, isolation_level=None, check_same_thread=False)
-        # WAL lets readers pass a writer; NORMAL may lose the last turns when power fails, never when a process dies.
-        db.execute("pragma journal_mode = wal")
-        db.execute("pragma synchronous = normal")
-        db.execute("pragma foreign_keys = on")
-        return db
+    def _questions(self, principal: str, conversation: str, last: int) -> tuple[str, ...]:
+        rows = self.database.read(
+            "select question from turns where principal = ? and conversation_id = ? and number <= ? order by number",
+            (principal, conversation, last),
+        )
+        return tuple(question for (question,) in rows)
 
     def _stamp(self) -> str:
         return self._now().isoformat(timespec="milliseconds")
 
 
-class StoreTooNew(Exception):
-    """The file was written by a newer release; starting would guess at its meaning."""
+class SqliteConversations(SqlConversations):
+    """Conversations in one SQLite file on local disk, or ``:memory:``."""
+
+    def __init__(self, path: Path | str, now: Now = lambda: datetime.now(UTC)) -> None:
+        super().__init__(SqliteDatabase(str(path)), now)
 
 
-def migrate(db: sqlite3.Connection, steps: Sequence[str] = MIGRATIONS) -> None:
-    """Bring the file to the newest schema, one transaction a step; several processes may start at once."""
-    while True:
-        (version,) = db.execute("pragma user_version").fetchone()
-        if version > len(steps):
-            raise StoreTooNew(f"The database has schema {version}; this release knows {len(steps)}.")
-        if version == len(steps):
-            return
-        db.execute("begin immediate")
-        try:
-            (version,) = db.execute("pragma user_version").fetchone()  # another process may have been faster
-            if version < len(steps):
-                for statement in steps[version].split(";"):
-                    if statement.strip():
-                        db.execute(statement)
-                db.execute(f"pragma user_version = {version + 1}")
-        except BaseException:
-            db.execute("rollback")
-            raise
-        db.execute("commit")
+def open_store(place: str | Path) -> SqlConversations:
+    """The store at a file path or URL."""
+    return SqlConversations(open_database(place))
 
 
 def new_id(prefix: str) -> str:
     """An id that cannot be guessed."""
     return f"{prefix}_{secrets.token_hex(10)}"
-
-
-class _NoLock:
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *exc: object) -> None:
-        return None
 
 
 def _title(question: str) -> str:

@@ -22,8 +22,8 @@ from advisor.number_check import Evidence, Report, check
 from advisor.prompt import repair_prompt, schema_of, system_prompt
 from advisor.question import read_question
 from advisor.render import Sources, assumptions_line, compose, render, sources_line
-from advisor.settings import Settings, database_path, get_settings
-from advisor.store import LOCAL, Conversations, Opened, SqliteConversations
+from advisor.settings import Settings, database_place, get_settings
+from advisor.store import LOCAL, Conversations, Opened, open_store
 from advisor.stream_blocks import complete_blocks
 from advisor.tool_payload import dumps, error_payload, payload, prefix_references
 from advisor.tool_runner import Outcome, run_calls
@@ -49,7 +49,7 @@ class Desk:
 def default_desk() -> Desk:
     """The desk that the environment describes; ``default_desk.cache_clear()`` makes it be read again."""
     settings = get_settings()
-    return Desk(settings, SqliteConversations(database_path(settings)), lambda name: open_model(name, settings))
+    return Desk(settings, open_store(database_place(settings)), lambda name: open_model(name, settings))
 
 
 def run(

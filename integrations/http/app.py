@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from advisor.llm.door import open_model
-from advisor.settings import database_path, get_settings
-from advisor.store import SqliteConversations
+from advisor.settings import database_place, get_settings
+from advisor.store import open_store
 from advisor.turn import Desk
 from integrations.http import openapi, problems
 from integrations.http.drain import draining
@@ -49,4 +49,4 @@ def create_app(settings: ServiceSettings | None = None, desk: Desk | None = None
 def open_desk() -> Desk:
     """The desk that the environment describes."""
     settings = get_settings()
-    return Desk(settings, SqliteConversations(database_path(settings)), lambda name: open_model(name, settings))
+    return Desk(settings, open_store(database_place(settings)), lambda name: open_model(name, settings))

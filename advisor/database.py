@@ -1,0 +1,197 @@
+"""SQLite or PostgreSQL behind one small interface, so that what is stored is written once, in SQL both understand.
+
+Statements use ``?`` for values. A writing transaction is BEGIN IMMEDIATE on SQLite, since a deferred one that turns
+into a write fails at once under contention, whatever the timeout; on PostgreSQL rows that are counted are locked by
+an update first, so that two processes do not read the same count.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from advisor.schema import MIGRATIONS, migrate_postgres, migrate_sqlite
+
+BUSY_SECONDS = 5.0
+POOL_SIZE = 16
+Row = tuple[Any, ...]
+
+
+class Rows(Protocol):
+    """What a statement gave."""
+
+    @property
+    def rowcount(self) -> int:
+        """Rows changed."""
+        ...
+
+    def fetchone(self) -> Row | None:
+        """The next row."""
+        ...
+
+    def fetchall(self) -> list[Row]:
+        """All rows."""
+        ...
+
+
+class Session(Protocol):
+    """An open transaction."""
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        """Run one statement."""
+        ...
+
+
+class Database(Protocol):
+    """Where rows are kept."""
+
+    kind: Literal["sqlite", "postgresql"]
+
+    def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """The rows of one statement."""
+        ...
+
+    def writing(self) -> AbstractContextManager[Session]:
+        """A transaction: kept when the block ends, undone when it raises."""
+        ...
+
+    def close(self) -> None:
+        """Let connections go."""
+        ...
+
+
+def open_database(place: str | Path, steps: Sequence[str] = MIGRATIONS) -> Database:
+    """The database at a file path or ``postgresql://`` URL, brought to the newest schema."""
+    text = str(place)
+    if text.startswith(("postgresql://", "postgres://")):
+        return PostgresDatabase(text, steps)
+    return SqliteDatabase(text, steps)
+
+
+class SqliteDatabase:
+    """One file on local disk, or ``:memory:``; safe for several threads and processes."""
+
+    kind: Literal["sqlite", "postgresql"] = "sqlite"
+
+    def __init__(self, path: str, steps: Sequence[str] = MIGRATIONS) -> None:
+        self._path = path
+        self._local = threading.local()
+        self._shared: sqlite3.Connection | None = None
+        self._lock = threading.RLock()
+        if path == ":memory:":
+            self._shared = self._connect()
+        else:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+        migrate_sqlite(self._connection(), steps)
+
+    def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """See ``Database.read``."""
+        return self._connection().execute(sql, values).fetchall()
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """See ``Database.writing``."""
+        db = self._connection()
+        with self._lock if self._shared else _NoLock():
+            db.execute("begin immediate")
+            try:
+                yield db
+            except BaseException:
+                db.execute("rollback")
+                raise
+            db.execute("commit")
+
+    def close(self) -> None:
+        """Connections of other threads close with their threads."""
+        connection = self._shared or getattr(self._local, "connection", None)
+        if connection is not None:
+            connection.close()
+        self._shared, self._local = None, threading.local()
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._shared:
+            return self._shared
+        found: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if found is None:
+            found = self._local.connection = self._connect()
+        return found
+
+    def _connect(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        # WAL lets readers pass a writer; NORMAL may lose the last turns when power fails, never when a process dies.
+        db.execute("pragma journal_mode = wal")
+        db.execute("pragma synchronous = normal")
+        db.execute("pragma foreign_keys = on")
+        return db
+
+
+class PostgresDatabase:
+    """A PostgreSQL database that several server processes share."""
+
+    kind: Literal["sqlite", "postgresql"] = "postgresql"
+
+    def __init__(self, url: str, steps: Sequence[str] = MIGRATIONS, size: int = POOL_SIZE) -> None:
+        # Only who keeps conversations there needs the driver: it is an extra.
+        from psycopg_pool import ConnectionPool
+
+        self._pool = ConnectionPool(
+            url,
+            min_size=1,
+            max_size=size,
+            timeout=BUSY_SECONDS,
+            open=True,
+            configure=_with_limits,
+            kwargs={"autocommit": True},
+        )
+        with self._pool.connection() as connection:
+            migrate_postgres(connection, steps)
+
+    def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """See ``Database.read``."""
+        with self._pool.connection() as connection:
+            rows: list[Row] = connection.execute(_dialect(sql), values).fetchall()
+            return rows
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """See ``Database.writing``."""
+        with self._pool.connection() as connection, connection.transaction():
+            yield _PostgresSession(connection)
+
+    def close(self) -> None:
+        """See ``Database.close``."""
+        self._pool.close()
+
+
+def _with_limits(connection: Any) -> None:
+    """A statement that hangs must not hold a thread of the server for good."""
+    connection.execute("set statement_timeout = '10s'")
+    connection.execute("set lock_timeout = '5s'")
+    connection.execute("set idle_in_transaction_session_timeout = '30s'")
+
+
+class _PostgresSession:
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        rows: Rows = self._connection.execute(_dialect(sql), values)
+        return rows
+
+
+@lru_cache(maxsize=256)
+def _dialect(sql: str) -> str:
+    return sql.replace("?", "%s")
+
+
+class _NoLock:
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exc: object) -> None:
+        return None
