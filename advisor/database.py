@@ -87,7 +87,11 @@ class SqliteDatabase:
             self._shared = self._connect()
         else:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-        migrate_sqlite(self._connection(), steps)
+        try:
+            migrate_sqlite(self._connection(), steps)
+        except BaseException:
+            self.close()
+            raise
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """See ``Database.read``."""
@@ -148,8 +152,12 @@ class PostgresDatabase:
             configure=_with_limits,
             kwargs={"autocommit": True},
         )
-        with self._pool.connection() as connection:
-            migrate_postgres(connection, steps)
+        try:
+            with self._pool.connection() as connection:
+                migrate_postgres(connection, steps)
+        except BaseException:
+            self._pool.close()
+            raise
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """See ``Database.read``."""
