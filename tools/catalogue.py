@@ -13,5 +13,6 @@ MODULES: dict[str, str] = {
     "plan_parallelism": "tools.network.plan_parallelism",
     "compare_gpus": "tools.compare_gpus",
     "check_compatibility": "tools.compatibility.check_compatibility",
+    "diagnose_oom": "tools.diagnose.diagnose_oom",
     "search_knowledge": "tools.search_knowledge",
 }

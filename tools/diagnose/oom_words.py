@@ -1,0 +1,197 @@
+"""The answer of ``diagnose_oom`` in facts, tables and sentences."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from knowledge.types import Gpu
+from tools.diagnose.causes import Cause, ref
+from tools.diagnose.identify import Match
+from tools.diagnose.patterns import Report
+from tools.memory import MemoryBill, estimate
+from tools.result import Column, Fact, SourceRef, Step, Table, ToolResult, Warn
+from tools.workload import Job
+
+if TYPE_CHECKING:
+    from tools.diagnose.diagnose_oom import DiagnoseOomResult
+
+SOURCES = (
+    SourceRef(id="pytorch-memory", title="PyTorch CUDA memory management", as_of="2026-11-30",
+              url="https://pytorch.org/docs/stable/notes/cuda.html#memory-management"),
+)  # fmt: skip
+UNEXPLAINED = 1.35  # held over modelled: beyond this the run is not the one described
+
+
+def write(
+    result: DiagnoseOomResult,
+    report: Report,
+    cause: Cause,
+    job: Job | None,
+    bill: MemoryBill | None,
+    gpu: Gpu | None,
+    match: Match | None,
+    host_ram_gb: float | None,
+) -> None:
+    """Fill the result's facts, tables and sentences."""
+    result.sources += SOURCES
+    result.facts += _figures(report)
+    if bill is not None:
+        result.facts += _modelled(bill, cause)
+        result.tables.append(_bill(bill, report))
+    if match is not None:
+        result.facts.append(_fact("tensor_bytes", match.nbytes, f"{match.what}: {match.formula}", kind="exact"))
+        result.steps.append(
+            Step(symbol="asked for", expression=f"{match.what} = {match.formula}", value=match.nbytes, unit="B")
+        )
+    result.verdict = _verdict(report, cause, match)
+    result.next_steps.append(cause.first)
+    start = 0 if cause.name in ("fragmentation", "other_process") else 1
+    for place, knob in enumerate(cause.knobs[start:], start + 1):
+        result.next_steps.append(
+            f"Then {knob.words} ({knob.argument}={knob.value}): [[knob_{place}]] per GPU, [[knob_{place}_saving]] less."
+        )
+    result.next_steps += _extra(report, cause, job, bill, match)
+    if host_ram_gb is not None and bill is not None and bill.host_ram_bytes:
+        result.facts.append(_fact("host_ram_given", host_ram_gb * 1e9, "host memory of the machine", kind="exact"))
+        result.facts.append(_fact("host_ram_needed", bill.host_ram_bytes, "host memory that offloading needs"))
+        result.next_steps.append(
+            "Offloading needs [[host_ram_needed]] of host memory; the machine has [[host_ram_given]]."
+        )
+    if report.kind == "host" and job is not None:
+        _host(result, job)
+    result.warnings += _warnings(report, bill)
+
+    if job is None and report.kind == "gpu":
+        result.suggestions.append("It was llama-3.1-8b QLoRA at 4096 tokens, batch 2")
+    result.suggestions += ["What fits on this card?", "Would two of these cards help?"]
+
+
+def _fact(name: str, value: float, label: str, **more: Any) -> Fact:
+    more.setdefault("kind", "quoted")
+    return Fact(id=name, name=name, value=value, unit=more.pop("unit", "B"), label=label, **more)
+
+
+def _figures(report: Report) -> list[Fact]:
+    named = (
+        ("tried", report.tried, "asked for"), ("capacity", report.capacity, "the card's capacity"),
+        ("free", report.free, "free then"), ("process", report.process, "held by this process"),
+        ("others", report.others, "held by other processes"), ("allocated", report.allocated, "live tensors"),
+        ("reserved_unallocated", report.reserved_unallocated, "reserved by PyTorch but unused"),
+        ("private_pools", report.private_pools, "in CUDA-graph pools"),
+        ("cache_needed", report.cache_needed, "key-value cache needed"),
+        ("cache_available", report.cache_available, "key-value cache available"),
+        ("host_resident", report.host_resident, "host memory of the killed process"),
+    )  # fmt: skip
+    facts = [_fact(name, value, label, basis="the message") for name, value, label in named if value is not None]
+    if report.tried is not None and report.free is not None:
+        short = report.tried - report.free
+        if short > 0:
+            facts.append(_fact("short_by", short, "short by", kind="exact", basis="asked for - free"))
+    for name, count, label in (
+        ("tokens_stored", report.tokens_stored, "tokens that the cache holds"),
+        ("tokens_wanted", report.tokens_wanted, "tokens of a full-length request"),
+    ):
+        if count is not None:
+            facts.append(_fact(name, count, label, unit="tokens", basis="the message"))
+    if report.cache_needed and report.cache_available and report.tokens_wanted:
+        fits = int(report.tokens_wanted * report.cache_available / report.cache_needed)
+        facts.append(_fact("tokens_stored", fits, "tokens that the cache holds", unit="tokens", kind="modelled",
+                           basis="full length x available / needed"))  # fmt: skip
+    return facts
+
+
+def _modelled(bill: MemoryBill, cause: Cause) -> list[Fact]:
+    facts = [
+        _fact("modelled_peak", bill.peak_bytes, "modelled need per GPU", kind="modelled", low=bill.low_bytes,
+              high=bill.high_bytes, basis="memory model"),
+        _fact("modelled_live", bill.live_bytes, "modelled live tensors at the peak", kind="modelled",
+              low=bill.live_low, high=bill.live_high, basis="memory model"),
+    ]  # fmt: skip
+    for place, knob in enumerate(cause.knobs, 1):
+        facts += [
+            _fact(f"knob_{place}", knob.bill.peak_bytes, f"after: {knob.words}", kind="modelled",
+                  low=knob.bill.low_bytes, high=knob.bill.high_bytes, basis=f"{knob.argument}={knob.value}"),
+            _fact(f"knob_{place}_saving", bill.peak_bytes - knob.bill.peak_bytes, f"saved: {knob.words}",
+                  kind="modelled", basis="modelled_peak before and after"),
+        ]  # fmt: skip
+    return facts
+
+
+def _bill(bill: MemoryBill, report: Report) -> Table:
+    rows: list[list[float | int | str | bool | None]] = [
+        [name.replace("_", " "), value] for name, value in bill.components.items() if value
+    ]
+    rows.append(["modelled need", bill.peak_bytes])
+    if report.capacity is not None:
+        rows.append(["the card's capacity", report.capacity])
+    return Table(
+        id="filled",
+        title="What fills the card, as modelled",
+        columns=[Column(key="part", label="part"), Column(key="bytes", label="per GPU", unit="B")],
+        rows=rows,
+    )
+
+
+def _verdict(report: Report, cause: Cause, match: Match | None) -> str:
+    text = cause.words[0].upper() + cause.words[1:]
+    if report.kind == "gpu" and cause.name == "shortage":
+        asked = f"It asked for {ref('tried', report.tried)}" if report.tried is not None else "It asked for more"
+        if match is not None:
+            asked += f", exactly {match.what} ({match.formula})"
+        if report.free is not None:
+            asked += f", with {ref('free', report.free)} free"
+        return f"GPU memory ended: {cause.words}. {asked}."
+    if match is not None:
+        text += f"; the piece was {match.what} ({match.formula})"
+    return f"{text}."
+
+
+def _extra(report: Report, cause: Cause, job: Job | None, bill: MemoryBill | None, match: Match | None) -> list[str]:
+    extra = []
+    if report.cache_flushes:
+        extra.append("The allocator was flushing its cache before: a second sign of memory in pieces.")
+    if report.kind == "kv_cache" and (report.tokens_stored or report.cache_needed):
+        extra.append("Set max_model_len to [[tokens_stored]] or below.")
+    if report.place == "eval" and cause.name == "shortage":
+        extra.append("It fell in evaluation: logits of the eval batch are kept whole; per_device_eval_batch_size=1 and "
+                     "prediction_loss_only=True.")  # fmt: skip
+    if match is not None and match.family == "loss":
+        extra.append("The weights are not the problem: the logits of one micro-batch are.")
+    if bill is not None and report.allocated is not None and report.allocated > UNEXPLAINED * bill.live_bytes:
+        extra.append(
+            "The process held [[allocated|GiB]] live where this workload should hold [[modelled_live|GiB]]: check that "
+            "weights load in the precision named, that checkpointing is really on, and the true longest batch."
+        )
+    if job is not None and report.ranks > 1:
+        extra.append("Several ranks fell at once: the layout is short everywhere, not on one card.")
+    return extra
+
+
+def _host(result: ToolResult, job: Job) -> None:
+    """What host memory this job can take: weights loaded by every rank of a machine, and offloaded states."""
+    ranks = min(job.n_gpus, 8)
+    loading = 4.0 * job.arch.total_params * ranks
+    result.facts.append(
+        _fact("host_ram_loading", loading, "host memory when every rank of a machine loads fp32 weights",
+              kind="modelled", basis=f"{ranks} ranks x 4 B a weight")
+    )  # fmt: skip
+    result.next_steps.append("Loading fp32 weights on every rank takes [[host_ram_loading]]: load bf16, on one rank.")
+    offloaded = estimate(job if job.offload != "none" else replace(job, offload="optimizer"))
+    if offloaded.host_ram_bytes:
+        result.facts.append(
+            _fact("host_ram_offload", offloaded.host_ram_bytes, "host memory that offloaded optimizer states need",
+                  kind="modelled", basis="memory model")
+        )  # fmt: skip
+        result.next_steps.append("Offloaded optimizer states need [[host_ram_offload]] of host memory.")
+
+
+def _warnings(report: Report, bill: MemoryBill | None) -> list[Warn]:
+    warnings = []
+    if bill is not None and report.allocated is not None and report.allocated < 0.6 * bill.live_bytes:
+        warnings.append(
+            Warn(code="not_at_the_peak",
+                 text="The message shows less live memory than the step's modelled peak: it fell before the peak, so "
+                 "more will be needed.")
+        )  # fmt: skip
+    return warnings
