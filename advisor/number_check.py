@@ -58,7 +58,7 @@ _DATES = re.compile(
 _YEAR = re.compile(r"(?<![\d.,$€£-])(?:19[89]\d|20[0-4]\d)(?![\d.,]\d|\s?[%xKkMGT$€]|\d)")
 _INDEX = re.compile(
     r"(?m)^[ \t>]*(?:#{1,6}[ \t]+)?(?:\*\*)?\d{1,2}[.)](?=\s)|\[\d{1,2}\](?!\()|(?<=\n)[ \t]*[-*]?[ \t]*\(\d{1,2}\)"
-    r"|\b(?:option|step|choice|plan|rank|table|figure|section|point|question|no\.|#)\s?#?\d{1,2}(?=[\s:.,;)]|$)",
+    r"|\b(?:option|step|choice|plan|rank|table|figure|section|point|question|no\.|#)\s?#?\d{1,2}(?=[\s:,;)]|\.(?!\d)|$)",
     re.IGNORECASE,
 )
 _LINKS = re.compile(r"https?://[^\s)>\]]+")
@@ -222,14 +222,14 @@ class Evidence:
 
     def _is_quoted(self, quantity: Quantity, named: list[Mention]) -> bool:
         if self._quoted is None:
-            texts = dict.fromkeys(filter(_HAS_DIGIT.search, self._texts))
-            self._quoted = [pair for text in texts for pair in _quoted_in(text)]
+            self._quoted = [pair for text in dict.fromkeys(self._texts) for pair in _quoted_in(text)]
         for item, about in self._quoted:
             if any(_same(reading, other) for reading in quantity.readings for other in item.readings) and (
                 _speaks_of(named, about)
             ):
                 version = any(reading.dimension == "version" for reading in quantity.readings)
-                return not version or quantity.text == item.text
+                if not version or quantity.text == item.text:
+                    return True
         return False
 
     def _is_ratio(self, quantity: Quantity) -> bool:
@@ -277,7 +277,6 @@ class Evidence:
 _COMMON = {
     "facts", "assumptions", "steps", "sources", "warnings", "tables", "charts", "verdict", "next_steps", "suggestions",
 }  # fmt: skip
-_HAS_DIGIT = re.compile(r"\d")
 
 
 def check(text: str, evidence: Evidence) -> Report:

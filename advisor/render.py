@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 REFERENCE = re.compile(r"\[\[([^\[\]|\n]{1,200})(?:\|([^\[\]|\n]{0,20}))?\]\]")
+MAX_SOURCES = 8
+_NAMES = ("model", "gpu", "gpus", "provider", "instance", "intra_link", "inter_link")
 NOT_KNOWN = "(not computed)"
 # The units that a fact may be shown in by force, besides its own; any other is left aside.
 _FORMS = {
@@ -118,19 +120,24 @@ def cells(table: Table, row: list[Any]) -> list[str]:
 
 
 def assumptions_line(assumptions: Iterable[Assumption]) -> str:
-    """What was assumed, each with the argument that changes it."""
+    """What was assumed, each by the name of the argument that changes it; the reasons are in the answer's data.
+
+    Only how a name was read keeps its reason here: the reader has to see that another card or size was possible.
+    """
     parts = []
     for item in assumptions:
-        shown = format_value(item.value, item.unit)
-        words = (item.argument or item.name).replace("_", " ")
-        parts.append(f"{words} {shown}" + (f" ({item.why})" if item.why else ""))
+        name = item.argument or item.name
+        shown = f"{name.replace('_', ' ')} {format_value(item.value, item.unit)}"
+        why = item.why.rstrip(".")
+        parts.append(f"{shown} ({why})" if why and name in _NAMES else shown)
     return "**Assumed** (say so to change any): " + "; ".join(parts) + "." if parts else ""
 
 
 def sources_line(titles: Iterable[tuple[str, str]]) -> str:
     """Sources with their dates."""
     parts = [f"{title} ({as_of})" if as_of and as_of not in title else title for title, as_of in titles]
-    return "**Sources:** " + "; ".join(parts) + "." if parts else ""
+    more = "; and others, all in the answer's citations" if len(parts) > MAX_SOURCES else ""
+    return "**Sources:** " + "; ".join(parts[:MAX_SOURCES]) + more + "." if parts else ""
 
 
 def plain(markdown: str) -> str:
