@@ -229,6 +229,13 @@ class Decider:
         count: int | None = self.state.get("n_gpus")
         return count
 
+    def _plural(self, card: str) -> bool:
+        """Whether a card was named in the plural ("on H100s"), which leaves the count open."""
+        return any(
+            mention.argument == card and self.turn.lower[mention.end : mention.end + 1] == "s"
+            for mention in self.turn.gpus
+        )
+
     def card(self, default: str | None = None) -> str | None:
         """The first card, or ``default``."""
         cards = self.cards()
@@ -254,6 +261,8 @@ class Decider:
         sizes = [m.argument for m in self.state.models if m.kind in ("size", "known") and m.argument]
         for card in cards:
             count = self.count_of(card) if card else self.state.get("n_gpus")
+            if card and count is None and not self._plural(card):
+                count = 1
             base = self.workload("estimate_vram", gpu=card, n_gpus=count)
             for method in self._methods():
                 arguments = dict(base)
@@ -400,6 +409,9 @@ class Decider:
             return
         cards = self.cards()
         counts = [self.count_of(card) for card in cards]
+        if not cards and state.gpus:  # only cards that the tables do not hold: no other card's hours for them
+            self.know()
+            return
         if not cards:
             cards = ["H100-SXM5", "A100-SXM4-80GB"]
             counts = [state.get("n_gpus") or self._default_count()] * 2

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
@@ -18,7 +18,7 @@ from rapidfuzz.distance import OSA
 from advisor.llm.planner import grammar
 from knowledge.errors import InputProblem
 from knowledge.gpus import find_gpu, load_gpu
-from knowledge.models import find_model
+from knowledge.models import find_model, load_model
 from knowledge.names import all_names, candidates
 
 ModelKind = Literal["known", "size", "unknown", "closed", "unmodelled"]
@@ -351,17 +351,28 @@ def find_models(text: str) -> list[ModelMention]:
             mention, stop = sized
             add(mention, stop)
         elif not _is_framework(text, start, end) and not _reads_on(text, end):
-            add(_known(text[start:end].strip(), key, start), end)
+            sized_before = _with_size_before(text, start, end) if not re.search(r"\d[bm]", squeezed) else None
+            if sized_before:
+                add(sized_before, end)
+            elif load_model(key).modality == "diffusion":
+                name = text[start:end].strip()
+                add(ModelMention(name, "unmodelled", None, start, topic="diffusion"), end)
+            else:
+                add(_known(text[start:end].strip(), key, start), end)
     for topic, match in grammar.found("names", "unmodelled", text):
         if not _overlaps(match.span(), taken):
-            size = _size_near(text, match.end())
-            add(ModelMention(match[0].strip(), "unmodelled", None, match.start(), size=size, topic=topic), match.end())
+            size, end = _size_near(text, match.start(), match.end(), taken)
+            add(ModelMention(match[0].strip(), "unmodelled", None, match.start(), size=size, topic=topic), end)
     for match in _families().finditer(text):
         if _overlaps(match.span(), taken) or _is_framework(text, match.start(), match.end()):
             continue
         sized = _family_with_size(text, match.start(), match.end())
         if sized:
             add(*sized)
+            continue
+        before = _with_size_before(text, match.start(), match.end())
+        if before:
+            add(before, match.end())
     for match in _HUB_ID.finditer(text):
         if re.search(r"[a-z]{3}", match[1]) and re.search(r"\d|instruct|base|chat", match[1].split("/")[1]):
             add(_resolve_model(match[1], match.start()), match.end())
@@ -389,6 +400,16 @@ def find_models(text: str) -> list[ModelMention]:
             label = f"{match[1].replace(',', '.')}{match[2].upper()}"
             add(ModelMention(match[0].strip(), "size", label, match.start(), size=label), match.end())
     return sorted(found, key=lambda mention: mention.start)
+
+
+def _with_size_before(text: str, start: int, end: int) -> ModelMention | None:
+    """A family with its size in front: "a 7b llama", "8b llama 3"."""
+    before = re.search(r"(?<![\w.])(\d{1,4}(?:\.\d+)?)\s?b\s{1,2}$", text[max(0, start - 9) : start])
+    if not before:
+        return None
+    begin = start - len(before[0])
+    mention = _resolve_model(f"{text[start:end]} {before[1]}b", begin, f"{before[1]}B")
+    return replace(mention, text=text[begin:end])
 
 
 def _known(name: str, key: str, start: int) -> ModelMention:
@@ -467,9 +488,16 @@ def _reads_on(text: str, end: int) -> bool:
     return bool(re.match(r"[a-z]*\d*[._\-]?\d*x?\d", text[end : end + 6])) and text[end : end + 1].isalnum()
 
 
-def _size_near(text: str, end: int) -> str | None:
-    match = re.match(r"[\s\-]{1,2}(\d{1,4}(?:\.\d+)?)\s?b(?!\w)", text[end : end + 10])
-    return f"{match[1]}B" if match else None
+def _size_near(text: str, start: int, end: int, taken: list[tuple[int, int]]) -> tuple[str | None, int]:
+    """A size right after or before a name is that name's, not a model of its own."""
+    match = re.match(r"[\s\-]{1,2}(\d{1,4}(?:\.\d+)?)\s?b(?![a-z0-9])", text[end : end + 10])
+    if match:
+        return f"{match[1]}B", end + match.end()
+    match = re.search(r"(?<![\w.])(\d{1,4}(?:\.\d+)?)\s?b\s{1,2}$", text[max(0, start - 9) : start])
+    if match:
+        taken.append((start - len(match[0]), start))
+        return f"{match[1]}B", end
+    return None, end
 
 
 def _plausible_size(match: re.Match[str]) -> bool:

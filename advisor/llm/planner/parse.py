@@ -30,7 +30,7 @@ def parse(message: str) -> Slots:
 
 def read(cleaned: Cleaned) -> Slots:
     """The slots of a cleaned message."""
-    lower = entities.fix_spelling(_join_numbers(cleaned.lower))
+    lower = entities.fix_spelling(_join_numbers(re.sub(r"(?<=\d)x(?=[a-z])", "×", cleaned.lower)))
     page = _Page(lower)
     values: dict[str, Any] = {}
     _read_versions(page, values)
@@ -48,6 +48,7 @@ def read(cleaned: Cleaned) -> Slots:
         page.blank(model.start, model.start + len(model.text))
     models = _drop_echoes(models)
     _late_tokens(page, models, values)
+    _bare_length(page, models, values)
     methods = _methods(lower)
     _read_choices(lower, methods, values)
     _read_counts(page, values, gpus)
@@ -156,6 +157,16 @@ def _late_tokens(page: _Page, models: list[entities.ModelMention], values: dict[
             return
 
 
+def _bare_length(page: _Page, models: list[entities.ModelMention], values: dict[str, Any]) -> None:
+    """A usual sequence length without its word ("2048 ok, 3072 OOM"): the last one named."""
+    if models and "seq_len" not in values:
+        usual = _findall(
+            r"(?<![\w.$€])(512|1024|1536|2048|3072|4096|6144|8192|16384|32768|65536|131072)(?![\w.%]|\s?x)", page.text
+        )
+        if usual:
+            values["seq_len"] = int(usual[-1])
+
+
 def _length(digits: str, suffix: str | None) -> int:
     """Sequence lengths count in 1024s where people mean a power of two: 8k is 8192, 120k is 120000."""
     value = number(digits)
@@ -176,7 +187,7 @@ def _read_lengths(page: _Page, values: dict[str, Any]) -> None:
         values["seq_len"] = int((entities.number_word(head) or 1) * float(grammar.data("numbers")["scales"][scale]))
         return
     for pattern in (
-        rf"(?<![a-z]){_SEQ_WORD}(?:\s?(?:of|is|to|at|=|:|de|von|は|是|为|が|を))*[\s=:]*(?<![\d.]){_NUM}\s?(k|m)?(?![\w.%]*(?:gb|b\b))",
+        rf"(?<![a-z]){_SEQ_WORD}(?:\s?(?:of|is|to|at|=|:|de|von|は|是|为|が|を))*[\s=:]*(?<![\d.]){_NUM}(?:\s?(k|m)(?![a-z]))?(?!\s?[gt]i?b|\d|%)",
         rf"(?<![\w.]){_NUM}[\s\-]?(k|m)?[\s\-]?(?:tok(?:en)?s?[\s\-])?(?:of\s)?{_SEQ_WORD}(?![a-z])",
         rf"(?:(?<![a-z])(?:at|to|w/|with|and at|@)\s?|@){_NUM}\s?(k)(?:\s?(?:tok(?:en)?s?|length|long))?(?![\w$/])(?!\s?(?:rows|samples|examples|images|usd|eur|steps|/))",  # noqa: E501
     ):

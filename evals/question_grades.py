@@ -1,0 +1,247 @@
+"""Grade a run of the question file: tools, stated slots, measured outcomes, unknown names, crashes.
+
+    python -m evals.question_grades ROWS.jsonl [--file QUESTIONS.jsonl] [--half 0|1] [--show]
+
+Which tools are right for an intent, and what a measured outcome is compared with, stand in
+``evals/data/question_keys.yaml``. Slots count as read when a tool call carries them; where no called tool takes such
+an argument, the planner's own reading of the turns is looked at, and counted apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from knowledge.errors import InputProblem
+from knowledge.gpus import find_gpu, load_gpu
+from knowledge.models import find_model
+from tools.registry import all_tools
+
+DATA = Path(__file__).parent / "data"
+_GPU_NAMES = {
+    "rtx3060-12gb": "RTX-3060-12GB", "rtx6000ada": "RTX-6000-Ada", "a6000": "RTX-A6000", "m3-max-128gb": "Apple-M3-Max",
+    "h20-96gb": "H20", "a800-80gb": "A100-SXM4-80GB", "gh200": "GH200-96GB", "dgx-spark": "GB10", "rtx3080": "RTX-3080", "2080ti-22gb": "RTX-2080-Ti",
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Grade:
+    """One question's marks; None where a mark does not apply."""
+
+    id: str
+    intent: str
+    tools_right: bool | None = None
+    tools: list[str] = field(default_factory=list)
+    slots: dict[str, bool] = field(default_factory=dict)
+    outcome: bool | None = None
+    unknown_ok: bool | None = None
+    crashed: bool = False
+
+
+def grade(question: dict[str, Any], results: list[dict[str, Any]], keys: dict[str, Any]) -> Grade:
+    """The marks of one question."""
+    mark = Grade(question["id"], question["intent"])
+    mark.crashed = not results or any(result["status"] == "failed" for result in results)
+    calls = [call for result in results for call in result["tool_calls"]]
+    mark.tools = list(dict.fromkeys(call["name"] for call in calls))
+    mark.tools_right = _tools_right(question, results, mark.tools, keys)
+    for name, stated in question["slots"].items():
+        read = _slot_read(name, stated, calls, question)
+        if read is not None:
+            mark.slots[name] = read
+    expected = keys["outcomes"].get(question["id"])
+    if expected:
+        mark.outcome = _outcome(expected, results)
+    if question["id"] in keys["unknown"]:
+        mark.unknown_ok = not any(_computed(call) for call in calls) or _says_unknown(results)
+    return mark
+
+
+def _tools_right(
+    question: dict[str, Any], results: list[dict[str, Any]], tools: list[str], keys: dict[str, Any]
+) -> bool:
+    accepted = keys["questions"].get(question["id"]) or keys["intents"][question["intent"]]
+    statuses = {result["status"] for result in results}
+    for alternative in accepted:
+        if alternative == "declined":
+            if "declined" in statuses and not tools:
+                return True
+        elif alternative == "needs_input":
+            if "needs_input" in statuses:
+                return True
+        elif set(alternative.split("+")) <= set(tools):
+            return True
+    return False
+
+
+_ARGUMENTS = {
+    "model": ("model",), "params": ("model",), "method": ("method",), "gpu": ("gpu", "gpus"), "gpu_vram": ("gpu",),
+    "n_gpus": ("n_gpus",), "seq_len": ("seq_len",), "batch": ("micro_batch",), "lora_rank": ("lora_rank",),
+    "tokens": ("tokens",), "samples": ("samples",), "epochs": ("epochs",), "precision": ("precision",),
+    "budget": ("budget",), "deadline": ("deadline",), "provider": ("provider", "providers"),
+    "framework": ("framework",), "parallelism": ("sharding",), "cuda": ("cuda",), "driver": ("driver",),
+    "utilisation": ("utilisation",), "price": ("price", "cloud_price"), "task": ("task",),
+}  # fmt: skip
+
+
+def _slot_read(name: str, stated: Any, calls: list[dict[str, Any]], question: dict[str, Any]) -> bool | None:
+    """Whether a call carries the slot; None where none of the called tools takes such an argument."""
+    arguments = _ARGUMENTS.get(name)
+    if not arguments:
+        return None
+    specs = all_tools()
+    takers = [call for call in calls if any(name in specs[call["name"]].input_model.model_fields for name in arguments)]
+    if not takers:
+        return None
+    values = [call["arguments"].get(argument) for call in takers for argument in arguments]
+    flat = [item for value in values if value is not None for item in (value if isinstance(value, list) else [value])]
+    wanted = [part for part in str(stated).replace("->", "|").split("|") if part not in ("", "max")]
+    if name in ("method",) and question["slots"].get("task"):
+        return None
+    return all(any(_same(name, part, item) for item in flat) for part in wanted)
+
+
+def _same(name: str, stated: str, given: Any) -> bool:
+    if name in ("model", "params"):
+        return _same_model(stated, given)
+    if name == "gpu":
+        return _same_gpu(stated, str(given))
+    if name == "gpu_vram":
+        number = float(
+            "".join(char for char in stated.lower().replace("gib", "").replace("gb", "") if char in "0123456789.")
+        )
+        return abs(load_gpu(str(given)).marketed_memory_gb - number) <= 0.1 * number
+    if name == "method":
+        return str(given) in stated or (stated == "lora-8bit" and given == "lora") or stated in ("all", str(given))
+    if name == "parallelism":
+        return str(given) in stated.replace("-offload", "") or stated.startswith(str(given))
+    if name == "deadline":
+        hours = {"h": 1.0, "d": 24.0, "w": 168.0}.get(stated[-1], 1.0)
+        return float(str(given).rstrip("h") or 0) == float(stated[:-1]) * hours
+    if name in ("framework", "provider", "precision", "task", "cuda", "driver"):
+        return str(given).replace("-", "") in stated.replace("-", "") or stated in str(given)
+    try:
+        left, right = _amount(stated), float(given)
+    except (TypeError, ValueError):
+        return str(given).lower() == stated.lower()
+    return abs(left - right) <= 0.03 * abs(left)
+
+
+def _amount(text: str) -> float:
+    text = text.strip().lower().lstrip("$").replace(",", "")
+    scale = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}.get(text[-1:], 1.0)
+    return float(text.rstrip("kmbt")) * scale
+
+
+def _same_model(stated: str, given: Any) -> bool:
+    text = stated.lower().lstrip("-")
+    if str(given).lower() == text:
+        return True
+    try:
+        billions = _amount(text) / 1e9 if text[-1] in "mbt" and text[0].isdigit() else None
+    except ValueError:
+        billions = None
+    try:
+        total = find_model(str(given)).value.total_params / 1e9
+    except InputProblem:
+        try:
+            total = _amount(str(given)) / 1e9
+        except ValueError:
+            return False
+    if billions is not None:
+        return abs(total - billions) <= 0.18 * billions
+    try:
+        return find_model(stated).value.id == find_model(str(given)).value.id
+    except InputProblem:
+        return False
+
+
+def _same_gpu(stated: str, given: str) -> bool:
+    try:
+        left = find_gpu(_GPU_NAMES.get(stated, stated)).value
+        right = find_gpu(given).value
+    except InputProblem:
+        return False
+    return left.id == right.id or (left.id.split("-")[0] == right.id.split("-")[0] == stated.split("-")[0].upper())
+
+
+def _outcome(expected: dict[str, Any], results: list[dict[str, Any]]) -> bool:
+    """Whether a measured figure lies in the union of the ranges of its fact, over all calls of the question."""
+    facts = [fact for result in results for fact in result["facts"] if fact["name"] == expected["fact"]]
+    lows = [fact["low"] if fact["low"] is not None else fact["value"] for fact in facts]
+    highs = [fact["high"] if fact["high"] is not None else fact["value"] for fact in facts]
+    if not facts:
+        return False
+    return any(min(lows) <= value <= max(highs) for value in expected["measured"])
+
+
+def _computed(call: dict[str, Any]) -> bool:
+    return call["name"] in ("estimate_vram", "estimate_run", "select_gpu", "plan_parallelism") and "result" in call
+
+
+def _says_unknown(results: list[dict[str, Any]]) -> bool:
+    text = " ".join(result["answer"].lower() for result in results)
+    return any(words in text for words in ("do not know", "do not have", "not published", "no memory or speed model"))
+
+
+def summary(grades: Iterable[Grade]) -> dict[str, Any]:
+    """Shares over all questions."""
+    marks = list(grades)
+    tools = [mark for mark in marks if mark.tools_right is not None]
+    slots = [(mark.id, name, read) for mark in marks for name, read in mark.slots.items()]
+    outcomes = [mark for mark in marks if mark.outcome is not None]
+    unknown = [mark for mark in marks if mark.unknown_ok is not None]
+    return {
+        "questions": len(marks),
+        "tools_right": _share(sum(bool(mark.tools_right) for mark in tools), len(tools)),
+        "slots_read": _share(sum(read for _id, _name, read in slots), len(slots)),
+        "outcomes_in_range": _share(sum(bool(mark.outcome) for mark in outcomes), len(outcomes)),
+        "unknowns_not_answered": _share(sum(bool(mark.unknown_ok) for mark in unknown), len(unknown)),
+        "crashed": [mark.id for mark in marks if mark.crashed],
+    }
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part}/{whole} ({100 * part / whole:.1f} %)" if whole else "0/0"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the summary, and with --show what is wrong."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("rows")
+    parser.add_argument("--file", default=str(DATA / "questions.jsonl"))
+    parser.add_argument("--half", type=int, choices=(0, 1))
+    parser.add_argument("--show", action="store_true")
+    given = parser.parse_args(arguments)
+    keys = yaml.safe_load((DATA / "question_keys.yaml").read_text(encoding="utf-8"))
+    questions = [json.loads(line) for line in Path(given.file).read_text(encoding="utf-8").splitlines() if line.strip()]
+    rows = {
+        row["id"]: row["results"] for row in map(json.loads, Path(given.rows).read_text(encoding="utf-8").splitlines())
+    }
+    half = [q for index, q in enumerate(questions) if given.half is None or index % 2 == given.half]
+    grades = [grade(question, rows.get(question["id"], []), keys) for question in half]
+    out = sys.stdout
+    if given.show:
+        texts = {question["id"]: question for question in half}
+        for mark in grades:
+            wrong = [name for name, read in mark.slots.items() if not read]
+            if mark.tools_right is False or wrong or mark.outcome is False or mark.unknown_ok is False or mark.crashed:
+                question = texts[mark.id]
+                said = question.get("turns") or question["text"]
+                out.write(f"{mark.id} [{mark.intent}] tools {mark.tools_right} {mark.tools} slots {wrong} ")
+                out.write(
+                    f"outcome {mark.outcome} unknown {mark.unknown_ok}\n   {str(said)[:260]!r} {question['slots']}\n"
+                )
+    out.write(json.dumps(summary(grades), indent=1, ensure_ascii=False) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
