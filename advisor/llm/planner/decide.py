@@ -19,7 +19,7 @@ from advisor.llm.planner.slots import Slots
 from knowledge.gpus import all_gpus
 from tools.registry import get_tool, tool_names
 
-MAX_CALLS = 8
+MAX_CALLS = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +81,14 @@ class Decider:
         found = tuple(premises(self.turn))
         unknown_models = tuple(m for m in self.turn.models if m.kind in ("unknown", "closed", "unmodelled"))
         unknown_gpus = tuple(g for g in self.turn.gpus if g.kind == "unknown")
-        for goal in self.goals[:3]:
+        goals = self.goals[:3]
+        if len([m for m in self.turn.models if m.kind in ("size", "known")]) > 2 and "vram" not in goals:
+            goals = ("vram",)  # a table of sizes is asked for; hours of each would drown it
+        for goal in goals:
             _GOALS[goal](self)
         for premise in found:
             self.add("compare_gpus", {"gpus": [premise.gpu]}, "premise")
-        if (self.turn.cues & {"concept", "question_of_truth"} or unknown_models) and self.goals:
+        if (self.turn.cues & {"why", "question_of_truth"} or unknown_models) and self.goals:
             self.know("side")
         calls = self._unique()
         goal = self.goals[0] if self.goals else ""
@@ -142,7 +145,7 @@ class Decider:
                 if call.name == "search_knowledge" and any(other.name == "search_knowledge" for other in kept):
                     continue
                 kept.append(call)
-        return kept[: MAX_CALLS + 4]
+        return kept[:MAX_CALLS]
 
     # --- slots to arguments -----------------------------------------------------------------------------------------
 
@@ -259,24 +262,29 @@ class Decider:
             self._ladder("micro_batch", [1, 2, 4, 8, 16, 32, 64], cards[0])
             return
         sizes = [m.argument for m in self.state.models if m.kind in ("size", "known") and m.argument]
+        methods = self._methods()
         for card in cards:
             count = self.count_of(card) if card else self.state.get("n_gpus")
             if card and count is None and not self._plural(card):
                 count = 1
             base = self.workload("estimate_vram", gpu=card, n_gpus=count)
-            for method in self._methods():
-                arguments = dict(base)
-                if method:
-                    arguments["method"] = method
+            for size in sizes[:5] if len(sizes) > 1 else [base.get("model")]:
+                for method in methods:
+                    arguments = {**base, "model": size, **({"method": method} if method else {})}
                     if method == "qlora" and arguments.get("precision") in ("bf16", "fp16", "int8"):
                         arguments.pop("precision")
-                for size in sizes[:5] if len(sizes) > 1 else [base.get("model")]:
-                    arguments = {**arguments, "model": size}
-                    about = method or ""
+                    about = (method or "") if len(methods) > 1 else str(card or "")
                     if len(self.calls) < MAX_CALLS:
-                        self.add(
-                            "estimate_vram", arguments, "main", about if len(self._methods()) > 1 else str(card or "")
-                        )
+                        self.add("estimate_vram", arguments, "main", about)
+            if len(cards) == len(methods) == 1 and len(sizes) < 2:
+                self._span({**base, **({"method": methods[0]} if methods[0] else {})})
+
+    def _span(self, base: dict[str, Any]) -> None:
+        """The range over a sequence length that was left open, where no batch says what is meant either."""
+        if "seq_len" in base or "micro_batch" in base or base.get("task") == "inference" or self.turn.cues & {"brief"}:
+            return
+        for length in (512, 8192):
+            self.add("estimate_vram", {**base, "seq_len": length}, "span", f"seq_len={length}")
 
     def _methods(self) -> list[str | None]:
         """The methods to compute: the one named, the two compared, or all three where it is left open."""
@@ -284,6 +292,8 @@ class Decider:
         preferred = [m for m in state.methods if m in ("dpo", "grpo", "ppo", "orpo", "kto", "reward")]
         if preferred:
             return [preferred[0]]
+        if len(state.methods) > 1 and "lora" not in state.methods and _all_methods(self.turn.lower):
+            return ["full", "lora", "qlora"]
         if state.methods:
             return list(state.methods[:3])
         if state.get("task") == "inference":
@@ -693,6 +703,11 @@ _GOALS: dict[str, Callable[[Decider], None]] = {
     "launch": Decider.launch, "concept": Decider.concept,
 }  # fmt: skip
 GOALS = frozenset(_GOALS)
+
+
+def _all_methods(lower: str) -> bool:
+    """Whether the three methods stand side by side ("full/lora/qlora")."""
+    return all(word in lower for word in ("full", "lora", "qlora"))
 
 
 def _required(tool: str) -> frozenset[str]:

@@ -75,6 +75,8 @@ def _read(said: tuple[str, ...]) -> tuple[Slots, Slots, tuple[str, ...], bool]:
     turn = Slots()
     for index, text in enumerate(said):
         turn = _parsed(text)
+        if turn.model and turn.gpus and turn.intents and "follow_up" not in turn.cues:
+            state = Slots()  # a whole question of its own: what was said before is not meant
         merged = merge(state, turn)
         goals = goals_of(turn, merged, goals)
         if index < len(said) - 1:

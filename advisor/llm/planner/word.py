@@ -119,9 +119,14 @@ def compose(plan: Plan, outcomes: list[Outcome], state: Slots, turn: Slots) -> R
     side = [o for o in good if o.call.part == "side" and o.call.name != "search_knowledge"]
     known = [o for o in good if o.call.name == "search_knowledge"]
     rungs = [o for o in good if o.call.part == "ladder"]
+    spans = [o for o in good if o.call.part == "span" and o.ref("peak_per_gpu")]
     if rungs:
         parts += _ladder(rungs, language)
     parts += _main(main, state, language)
+    if spans and main:
+        parts.append(
+            say("span", language, cases="; ".join(f"{_rung(o)}: [[{o.ref('peak_per_gpu')}]]" for o in spans))
+        )
     if not main and not rungs and side:
         parts += _main(side[:1], state, language)
         side = side[1:]
