@@ -2,9 +2,9 @@
 
     python -m evals.question_grades ROWS.jsonl [--file QUESTIONS.jsonl] [--half 0|1] [--show]
 
-Which tools are right for an intent, and what a measured outcome is compared with, stand in
-``evals/data/question_keys.yaml``. Slots count as read when a tool call carries them; where no called tool takes such
-an argument, the planner's own reading of the turns is looked at, and counted apart.
+Which tools are right for an intent, what a measured outcome is compared with, and which slots of the file the
+question's words do not hold, stand in ``evals/data/question_keys.yaml``. A slot counts as read when a tool call carries
+it; where no called tool takes such an argument it is left out.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from tools.registry import all_tools
 DATA = Path(__file__).parent / "data"
 _GPU_NAMES = {
     "rtx3060-12gb": "RTX-3060-12GB", "rtx6000ada": "RTX-6000-Ada", "a6000": "RTX-A6000", "m3-max-128gb": "Apple-M3-Max",
-    "h20-96gb": "H20", "a800-80gb": "A100-SXM4-80GB", "gh200": "GH200-96GB", "dgx-spark": "GB10", "rtx3080": "RTX-3080", "2080ti-22gb": "RTX-2080-Ti",
+    "h20-96gb": "H20", "a800-80gb": "A100-SXM4-80GB", "gh200": "GH200-96GB", "dgx-spark": "GB10", "rtx3080": "RTX-3080",
+    "2080ti-22gb": "RTX-2080-Ti",
 }  # fmt: skip
 
 
@@ -53,6 +54,8 @@ def grade(question: dict[str, Any], results: list[dict[str, Any]], keys: dict[st
     mark.tools = list(dict.fromkeys(call["name"] for call in calls))
     mark.tools_right = _tools_right(question, results, mark.tools, keys)
     for name, stated in question["slots"].items():
+        if name in keys["unstated"].get(question["id"], ()):
+            continue
         read = _slot_read(name, stated, calls, question)
         if read is not None:
             mark.slots[name] = read

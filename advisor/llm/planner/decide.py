@@ -33,6 +33,15 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """A bound that the asker gave: ``fact`` of each rung must not be above ``value``, said as ``words``."""
+
+    fact: str
+    value: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What to do. Without calls, ``reply`` (a key of ``words.yaml``) is the whole answer."""
 
@@ -46,6 +55,7 @@ class Plan:
     unknown_gpus: tuple[GpuMention, ...] = ()
     stand_in: str = ""  # card that stands for a stated memory size
     notes: tuple[str, ...] = field(default=())  # keys of words.yaml
+    limit: Limit | None = None  # what the rungs of a ladder are held against; None: the card's memory
 
 
 @lru_cache(maxsize=32)
@@ -74,6 +84,7 @@ class Decider:
         self.notes: list[str] = []
         self.question = ""
         self.stand_in = ""
+        self.limit: Limit | None = None
 
     def plan(self) -> Plan:
         """The whole decision."""
@@ -102,7 +113,7 @@ class Decider:
             status = "declined"
         return Plan(
             tuple(calls), goal, "", status, self.question, found, unknown_models, unknown_gpus, self.stand_in,
-            tuple(self.notes),
+            tuple(self.notes), self.limit,
         )  # fmt: skip
 
     # --- building calls ---------------------------------------------------------------------------------------------
@@ -311,11 +322,15 @@ class Decider:
     def biggest_model(self) -> None:
         """The largest model on a card: the estimate over common sizes."""
         cards = self.cards()
+        if self.state.get("gpu_hours"):
+            self._in_gpu_hours(self.card("A100-SXM4-80GB") or "")
+            return
         if not cards:
             self.question = "ask_gpu"
             return
         method = self.method() or "qlora"
         base = self.workload("estimate_vram", gpu=cards[0], n_gpus=self.count_of(cards[0]), method=method)
+        base.setdefault("activation_checkpointing", "full")  # one recipe for all sizes, so that they compare
         for size in ("1B", "3B", "8B", "13B", "32B", "70B"):
             self.add("estimate_vram", {**base, "model": size}, "ladder", size)
 
@@ -360,10 +375,14 @@ class Decider:
             return
         cards = self.cards()
         many = "how_many" in self.turn.cues
+        if cards and many and self.state.get("deadline_hours") is not None:
+            self._in_time(cards[0])
+            self.add("select_gpu", self.workload("select_gpu"), "side")
+            return
         if len(cards) == 1 and not many:
             self.memory()
             self.add("select_gpu", self.workload("select_gpu"), "side")
-        elif len(cards) == 1 and self.state.get("deadline_hours") is None:
+        elif len(cards) == 1:
             base = self.workload("estimate_vram", gpu=cards[0])
             method = self.method() or "full"
             for count in (1, 2, 4, 8, 16, 32, 64):
@@ -375,14 +394,28 @@ class Decider:
             self.compare()
         else:
             self._select()
-        if self.state.get("deadline_hours") is not None and cards:
-            for count in (1, 2, 4, 8):
-                self.add(
-                    "estimate_run",
-                    self.workload("estimate_run", gpu=cards[0], n_gpus=count),
-                    "ladder",
-                    f"n_gpus={count}",
-                )
+
+    def _in_time(self, card: str) -> None:
+        """The fewest of a card that finish by the deadline."""
+        hours = float(self.state.get("deadline_hours"))
+        self.limit = Limit("run_hours", hours, "the deadline")
+        base = self.workload("estimate_run", gpu=card)
+        for count in (1, 2, 4, 8, 16, 32):
+            self.add("estimate_run", {**base, "n_gpus": count}, "ladder", f"n_gpus={count}")
+
+    def _for_money(self, card: str) -> None:
+        """The most tokens that a budget buys."""
+        self.limit = Limit("run_cost", float(self.state.get("budget_usd")), "the budget")
+        base = self.workload("estimate_run", gpu=card, n_gpus=self.count_of(card) or self._default_count())
+        for tokens in ("3M", "10M", "30M", "100M", "300M", "1B", "3B", "10B"):
+            self.add("estimate_run", {**base, "tokens": tokens}, "ladder", f"tokens={tokens}")
+
+    def _in_gpu_hours(self, card: str) -> None:
+        """The largest model that a stock of GPU-hours trains on its default share of tokens."""
+        self.limit = Limit("gpu_hours", float(self.state.get("gpu_hours")), "the GPU-hours")
+        base = self.workload("estimate_run", gpu=card, n_gpus=self.state.get("n_gpus"), method="pretrain")
+        for size in ("160M", "410M", "700M", "1B", "1.4B", "2B", "3B", "7B"):
+            self.add("estimate_run", {**base, "model": size}, "ladder", size)
 
     def _select(self) -> None:
         if "select_gpu" not in self.tools:
@@ -406,7 +439,9 @@ class Decider:
         """estimate_run on the cards named, or on two common ones."""
         state = self.state
         if state.model is None:
-            if state.get("gpu_hours") or state.get("hours"):
+            if state.get("gpu_hours") and "biggest_model" in self.turn.cues:
+                self.biggest_model()
+            elif state.get("gpu_hours") or state.get("hours"):
                 self.price()
             elif self.turn.cues & {"concept", "question_of_truth", "slow"}:
                 self.know()
@@ -429,13 +464,22 @@ class Decider:
             base = self.workload("estimate_run", gpu=card, n_gpus=count)
             if "method" not in base and (state.get("tokens") or 0) >= 1e9 and "method" in fields("estimate_run"):
                 base["method"] = "pretrain"
-            for method in self._run_methods(base):
-                self.add(
-                    "estimate_run",
-                    {**base, **({"method": method} if method else {})},
-                    "main",
-                    card if len(cards) > 1 else (method or ""),
-                )
+            methods = self._run_methods(base)
+            for method in methods:
+                arguments = {**base, **({"method": method} if method else {})}
+                self.add("estimate_run", arguments, "main", card if len(cards) > 1 else (method or ""))
+            if len(cards) == len(methods) == 1:
+                self._row_span(self.calls[-1].arguments)
+
+    def _row_span(self, base: dict[str, Any]) -> None:
+        """Rows without their length say little: short rows once, and long rows three times, are the ends."""
+        if "samples" not in base or "seq_len" in base or self.state.get("tokens_per_sample"):
+            return
+        epochs = base.get("epochs")
+        for words, length, passes in (("short rows", 128, epochs or 1), ("long rows", 2048, epochs or 3)):
+            arguments = {**base, "tokens_per_sample": length, "epochs": passes}
+            often = "" if epochs else " once" if passes == 1 else " three times"
+            self.add("estimate_run", arguments, "span", words + often)
 
     def _run_methods(self, base: dict[str, Any]) -> list[str | None]:
         if "method" in base or self.state.get("task") == "inference":
@@ -456,6 +500,10 @@ class Decider:
         """The bill of a run; without a run, prices."""
         state = self.state
         if state.model is not None and self.model() is not None:
+            if state.get("budget_usd") and self.cards() and not (state.get("tokens") or state.get("samples")):
+                self._for_money(self.cards()[0])
+                self._prices("side")
+                return
             self.time()
             if "which_gpu" in self.turn.cues or not self.cards():
                 self.add("select_gpu", self.workload("select_gpu"), "side")

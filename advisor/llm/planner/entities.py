@@ -296,6 +296,8 @@ def _count(text: str, start: int, end: int) -> tuple[int | None, int | None]:
     match = before.search(text[max(0, start - 40) : start])
     count = number_word(match["count"]) if match else None
     nodes = number_word(match["nodes"]) if match and match["nodes"] else None
+    if count is not None and re.match(r"s?[\s\-]?(?:gpu[\s\-]?)?(?:hours?|hrs?|h)(?![a-z])", text[end : end + 12]):
+        return None, None  # "300 A100 hours": that many hours, not cards
     if count is None:
         match = after.match(text, end)
         if match:

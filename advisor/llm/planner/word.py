@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from advisor.llm.planner import grammar
-from advisor.llm.planner.decide import Call, Plan
+from advisor.llm.planner.decide import Call, Limit, Plan
 from advisor.llm.planner.slots import Slots
 
 MAX_KNOBS = 3
@@ -119,14 +119,12 @@ def compose(plan: Plan, outcomes: list[Outcome], state: Slots, turn: Slots) -> R
     side = [o for o in good if o.call.part == "side" and o.call.name != "search_knowledge"]
     known = [o for o in good if o.call.name == "search_knowledge"]
     rungs = [o for o in good if o.call.part == "ladder"]
-    spans = [o for o in good if o.call.part == "span" and o.ref("peak_per_gpu")]
+    spans = [o for o in good if o.call.part == "span"]
     if rungs:
-        parts += _ladder(rungs, language)
+        parts += _ladder(rungs, language, plan.limit)
     parts += _main(main, state, language)
     if spans and main:
-        parts.append(
-            say("span", language, cases="; ".join(f"{_rung(o)}: [[{o.ref('peak_per_gpu')}]]" for o in spans))
-        )
+        parts += _spans(spans, language)
     if not main and not rungs and side:
         parts += _main(side[:1], state, language)
         side = side[1:]
@@ -224,9 +222,16 @@ def _example(turn: Slots) -> str:
     return EXAMPLES[0]
 
 
+def _speed(outcome: Outcome) -> str:
+    """Tokens per second first, where that is what was asked."""
+    rate, mfu = outcome.ref("tokens_per_second"), outcome.ref("mfu")
+    return say("speed", "en", rate=rate, mfu=mfu) if rate and mfu else ""
+
+
 def _main(outcomes: list[Outcome], state: Slots, language: str) -> list[str]:
     """Verdicts with their bills. Several results of one tool become a comparison instead of as many bills."""
     parts: list[str] = []
+    cues = state.cues
     groups: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         groups.setdefault(outcome.call.name, []).append(outcome)
@@ -235,7 +240,7 @@ def _main(outcomes: list[Outcome], state: Slots, language: str) -> list[str]:
             parts += _several(name, group, state, language)
             continue
         for outcome in group:
-            lead = _lead(outcome, language)
+            lead = _lead(outcome, language) or (_speed(outcome) if "throughput" in cues else "")
             if lead:
                 parts.append(lead)
             verdict = str(outcome.data.get("verdict") or "")
@@ -299,83 +304,96 @@ def _several(name: str, group: list[Outcome], state: Slots, language: str) -> li
     return parts
 
 
-def _ladder(rungs: list[Outcome], language: str) -> list[str]:
+def _spans(spans: list[Outcome], language: str) -> list[str]:
+    """The figure at both ends of what was left open, where it differs."""
+    name = "peak_per_gpu" if spans[0].call.name == "estimate_vram" else "run_hours"
+    values = [float(fact["value"]) for o in spans if (fact := o.fact(name))]
+    if len(values) < 2 or max(values) - min(values) < 0.03 * max(values):
+        return []
+    cases = "; ".join(
+        f"{_rung(o)}{_tokens_of(o)}: [[{o.ref(name)}]] ([[{o.ref(name)}|range]])" for o in spans if o.ref(name)
+    )
+    return [say("span" if name == "peak_per_gpu" else "row_span", language, cases=cases)]
+
+
+def _tokens_of(outcome: Outcome) -> str:
+    ref = outcome.ref("tokens") if outcome.call.name == "estimate_run" else None
+    return f" ([[{ref}]])" if ref else ""
+
+
+def _ladder(rungs: list[Outcome], language: str, limit: Limit | None) -> list[str]:
     """Where a rising row of estimates stops, or begins, to fit."""
-    if rungs[0].call.name != "estimate_vram":
-        return ["\n".join(f"- {o.data.get('verdict')}" for o in rungs if o.data.get("verdict"))]
-    fits = [_fits(o) for o in rungs]
+    name = limit.fact if limit else "peak_per_gpu"
+    fits = [_fits(o, limit) for o in rungs]
+    refs = [o.ref(name) or "" for o in rungs]
     rising = rungs[0].call.about.startswith("n_gpus")
+    order = range(len(fits)) if rising else range(len(fits) - 1, -1, -1)
+    hit = next((index for index in order if fits[index]), None)
+    ending = "" if limit is None else "_limit"
+    values = {"limit": limit.words if limit else ""}
     parts = []
-    peak = [o.ref("peak_per_gpu") or "" for o in rungs]
-    if rising:
-        hit = next((index for index, fit in enumerate(fits) if fit), None)
-        if hit is None:
-            parts.append(say("none_fit", language, first=peak[0], last=peak[-1]))
-        else:
-            parts.append(say("first_fit", language, what=_rung(rungs[hit]), ref=peak[hit]))
+    if hit is None:
+        parts.append(say(f"none_fit{ending}", language, first=refs[0], last=refs[-1], **values))
     else:
-        hit = next((index for index in range(len(fits) - 1, -1, -1) if fits[index]), None)
-        if hit is None:
-            parts.append(say("none_fit", language, first=peak[0], last=peak[-1]))
-        else:
-            parts.append(say("last_fit", language, what=_rung(rungs[hit]), ref=peak[hit]))
-            if hit + 1 < len(rungs):
-                parts.append(say("beyond", language, what=_rung(rungs[hit + 1]), ref=peak[hit + 1]))
-    chosen = rungs[hit if hit is not None else -1]
+        key = "first_fit" if rising else "last_fit"
+        parts.append(say(f"{key}{ending}", language, what=_rung(rungs[hit]), ref=refs[hit], **values))
+        if not rising and hit + 1 < len(rungs):
+            parts.append(say(f"beyond{ending}", language, what=_rung(rungs[hit + 1]), ref=refs[hit + 1], **values))
     lines = [
-        f"- {_rung(o)}: [[{o.ref('peak_per_gpu')}]] ([[{o.ref('peak_per_gpu')}|range]]), {_fit_word(o, language)}"
-        for o in rungs
-        if o.ref("peak_per_gpu")
+        f"- {_rung(o)}: [[{ref}]] ([[{ref}|range]]), {_fit_word(o, limit, language)}"
+        for o, ref in zip(rungs, refs, strict=True)
+        if ref
     ]
     parts.append("\n".join(lines))
-    verdict = chosen.data.get("verdict")
-    if verdict:
-        parts.append(str(verdict))
-    tables = chosen.data.get("tables", [])
-    if tables:
-        parts.append(f"[[{tables[0]['id']}]]")
+    chosen = rungs[hit if hit is not None else -1]
+    parts.append(str(chosen.data.get("verdict") or ""))
+    parts += [f"[[{table['id']}]]" for table in chosen.data.get("tables", [])[:1]]
     return parts
 
 
 def _rung(outcome: Outcome) -> str:
-    arguments, about = outcome.call.arguments, outcome.call.about
-    name, _, value = about.partition("=")
-    words = {
-        "n_gpus": f"{value} × {arguments.get('gpu')}",
-        "seq_len": f"sequence length {value}",
-        "micro_batch": f"batch size {value}",
-    }
-    return words.get(name, about)
+    """A rung in words; its digits are those of the call's own arguments."""
+    words = []
+    for piece in outcome.call.about.split(";"):
+        name, _, value = piece.partition("=")
+        words.append(
+            {
+                "n_gpus": f"{value} × {outcome.call.arguments.get('gpu')}",
+                "seq_len": f"sequence length {value}",
+                "micro_batch": f"batch size {value}",
+                "tokens": f"{value} tokens",
+            }.get(name, piece)
+        )
+    return ", ".join(words)
 
 
-def _fits(outcome: Outcome) -> bool:
+def _fits(outcome: Outcome, limit: Limit | None) -> bool:
+    if limit is not None:
+        fact = outcome.fact(limit.fact)
+        return fact is not None and float(fact["value"]) <= limit.value
     headroom = outcome.fact("headroom")
-    if headroom is None:
-        return False
-    low = headroom.get("low")
-    return float(headroom.get("value", -1)) > 0 and (low is None or float(low) > 0 or float(headroom["value"]) > 0)
+    return headroom is not None and float(headroom.get("value", -1)) > 0
 
 
-def _fit_word(outcome: Outcome, language: str) -> str:
-    headroom = outcome.fact("headroom")
-    if headroom is None:
+def _fit_word(outcome: Outcome, limit: Limit | None, language: str) -> str:
+    fact = outcome.fact(limit.fact if limit else "headroom")
+    if fact is None:
         return ""
-    low, high = headroom.get("low"), headroom.get("high")
-    if low is not None and high is not None and low < 0 < high:
+    low, high = fact.get("low"), fact.get("high")
+    border = limit.value if limit else 0.0
+    if low is not None and high is not None and low < border < high:
         return say("borderline", language)
-    return say("fits" if float(headroom.get("value", -1)) > 0 else "no_fit", language)
+    return say("fits" if _fits(outcome, limit) else "no_fit", language)
 
 
 def _knobs(outcomes: list[Outcome], language: str) -> list[str]:
-    lines: list[str] = []
+    """The next knobs of the first result that has some; which one, where there are several."""
     for outcome in outcomes:
-        lines += [str(step) for step in outcome.data.get("next_steps", ())][: MAX_KNOBS if len(outcomes) == 1 else 2]
-        if len(lines) >= MAX_KNOBS:
-            break
-    lines = list(dict.fromkeys(lines))[:MAX_KNOBS]
-    if not lines:
-        return []
-    return [f"**{say('next', language)}**\n\n" + "\n".join(f"- {line}" for line in lines)]
+        lines = list(dict.fromkeys(str(step) for step in outcome.data.get("next_steps", ())))[:MAX_KNOBS]
+        if lines:
+            about = f" ({outcome.call.about})" if len(outcomes) > 1 and outcome.call.about else ""
+            return [f"**{say('next', language)}{about}**\n\n" + "\n".join(f"- {line}" for line in lines)]
+    return []
 
 
 def _sides(outcomes: list[Outcome], language: str) -> list[str]:
@@ -399,7 +417,8 @@ def _passages(outcomes: list[Outcome], count: int, heading: str = "") -> list[st
         verdict = str(outcome.data.get("verdict") or "")
         if verdict:
             lines.append(verdict)
-        lines += [f"- {step}" for step in outcome.data.get("next_steps", [])[: count + 1]]
+        more = [str(step) for step in outcome.data.get("next_steps", [])]
+        lines += [f"- {step}" for step in more if count > 1 or not step.startswith("See also")][:count]
     if not lines:
         return []
     return [f"**{heading}**", *lines] if heading else lines
