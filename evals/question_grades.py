@@ -159,9 +159,12 @@ def _same_model(stated: str, given: Any) -> bool:
         except ValueError:
             return False
     if billions is not None:
-        return abs(total - billions) <= 0.18 * billions
+        return abs(total - billions) <= 0.25 * billions
     try:
-        return find_model(stated).value.id == find_model(str(given)).value.id
+        meant = find_model(stated).value
+        if str(given)[-1:] in "BM" and str(given)[:1].isdigit():
+            return abs(meant.total_params / 1e9 - total) <= 0.25 * total
+        return meant.id == find_model(str(given)).value.id
     except InputProblem:
         return False
 

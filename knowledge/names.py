@@ -38,17 +38,23 @@ class Found:
 def find(kind: str, asked: str, field: str, hint: str) -> Found:
     """The id that ``asked`` means. Raises UnknownName, or BadValue where a GPU's stated memory contradicts it."""
     name = asked if isinstance(asked, str) else str(asked)
-    found = None
-    if name.strip() and len(name) <= 200:
-        finder = {"models": _find_model, "gpus": _find_gpu}.get(kind, lambda text: _find_squashed(kind, text))
-        try:
-            found = finder(name)
-        except BadValue as problem:
-            problem.field = field
-            raise
+    try:
+        found = lookup(kind, name)
+    except BadValue as problem:
+        problem.field = field
+        raise
     if found is None:
         raise unknown(kind, name, field, hint)
     return found
+
+
+def lookup(kind: str, asked: str) -> Found | None:
+    """What ``asked`` means, or None: for readers that try many pieces of a text and need no suggestions."""
+    if not asked.strip() or len(asked) > 200:
+        return None
+    if kind == "models":
+        return _find_model(asked)
+    return _find_gpu(asked) if kind == "gpus" else _find_squashed(kind, asked)
 
 
 def find_id(kind: str, asked: str) -> str | None:

@@ -146,4 +146,6 @@ def _split(text: str) -> tuple[str, str]:
     for line in lines:
         is_log = bool(_LOG_LINE.match(line)) or (bool(_LOG_CUES.search(line)) and len(line) > 90)
         (log if is_log else prose).append(line)
+    if log and not any(any(char.isalpha() for char in line) for line in prose):
+        prose = [log[-1]]  # one long line holds both the log and what is said of it
     return "\n".join(prose).replace("`", " "), "\n".join(log)

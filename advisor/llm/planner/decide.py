@@ -337,7 +337,7 @@ class Decider:
     def _without_model(self) -> None:
         if "biggest_model" in self.turn.cues:
             self.biggest_model()
-        elif self.turn.cues & {"concept", "question_of_truth", "parallel", "pool", "oom", "network", "log"}:
+        elif self.turn.cues & _TALK:
             self.know()
             self._compare_named()
         elif "no_questions" in self.turn.cues:
@@ -519,9 +519,12 @@ class Decider:
         if not self.state.gpus and not self.state.providers and not self.turn.cues & {"price", "cost"}:
             self.know()
             return
-        self._prices("main")
-        if not self.state.gpus and not self.state.get("gpu_memory_gb"):
-            self.question = "ask_purpose"
+        if self.state.gpus or self.state.providers or self.state.get("gpu_memory_gb"):
+            self._prices("main")
+        else:
+            self.question = "ask_what" if "same_again" in self.turn.cues else "ask_purpose"
+            if self.question == "ask_purpose":
+                self._prices("side")
 
     def _prices(self, part: str) -> None:
         state = self.state
@@ -742,6 +745,10 @@ class Decider:
             self._compare_named()
 
 
+# Without a model these make a message a question to the knowledge base, not one that lacks a slot.
+_TALK = frozenset(
+    {"concept", "why", "question_of_truth", "parallel", "pool", "oom", "killed", "network", "log", "compare", "storage"}
+)
 _TYPICAL_ROW_TOKENS = 512  # instruction data sets: Alpaca rows average about 130 tokens, long chat data over 1000
 _GOALS: dict[str, Callable[[Decider], None]] = {
     "vram": Decider.memory, "fit": Decider.memory, "gpu_select": Decider.choose, "time": Decider.time,

@@ -18,8 +18,9 @@ from rapidfuzz.distance import OSA
 from advisor.llm.planner import grammar
 from knowledge.errors import InputProblem
 from knowledge.gpus import find_gpu, load_gpu
-from knowledge.models import find_model, load_model
-from knowledge.names import all_names, candidates
+from knowledge.instances import find_instance
+from knowledge.models import load_model
+from knowledge.names import Found, all_names, candidates, find_id, lookup
 
 ModelKind = Literal["known", "size", "unknown", "closed", "unmodelled"]
 GpuKind = Literal["known", "unknown", "memory"]
@@ -82,14 +83,6 @@ def _aliases(kind: str) -> tuple[dict[str, str], int]:
 _AMBIGUOUS = frozenset(
     {"m4", "spark", "solar", "clip", "yi", "phi", "opt", "scout", "maverick", "r1", "vit", "t5", "kimi1t"}
 )
-_SOFT_OK = {
-    "spark": r"(?:dgx )?spark(?= |$)",
-    "r1": r"\br1\b",
-    "phi": r"\bphi\b",
-    "vit": r"\bvit\b",
-    "t5": r"\bt5\b",
-    "m4": r"\bm4\b",
-}
 
 
 def _windows(text: str, kind: str) -> Iterator[tuple[int, int, str, str]]:
@@ -191,8 +184,8 @@ def find_gpus(text: str) -> list[GpuMention]:
             continue
         found.append(_gpu(text, start, end, key))
         taken.append((start, found[-1].end))
-    for word, regex in _SOFT_OK.items():
-        if word in ("spark", "m4") and word in text:
+    for word, regex in (("spark", r"(?:dgx )?spark(?= |$)"), ("m4", r"\bm4\b")):
+        if word in text:
             for match in re.finditer(regex, text):
                 if word == "spark" and re.search(r"spark (?:sql|streaming|job|cluster)|apache spark", text):
                     continue
@@ -214,6 +207,22 @@ def find_gpus(text: str) -> list[GpuMention]:
             found.append(GpuMention(name, "unknown", None, match.start(), end, count, nodes, memory, near))
             taken.append((match.start(), end))
     return sorted(found, key=lambda mention: mention.start)
+
+
+_MACHINE = re.compile(r"(?<![\w.\-])[a-z]{1,12}[\w.×\-]*\d[\w.×\-]*(?![\w])", re.ASCII)
+
+
+def find_machines(text: str) -> list[tuple[GpuMention, str]]:
+    """Cloud machine types named exactly ("p5.48xlarge"): the cards in them, and their provider."""
+    found = []
+    for match in _MACHINE.finditer(text):
+        name = match[0].rstrip(".-").replace("×", "x")
+        if not re.search(r"[.\-_]", name) or not find_id("instances", name):
+            continue
+        machine = find_instance(name).value
+        mention = GpuMention(name, "known", machine.gpu_id, match.start(), match.end(), machine.n_gpus)
+        found.append((mention, machine.provider.lower()))
+    return found
 
 
 @lru_cache(maxsize=1)
@@ -312,7 +321,7 @@ def _overlaps(span: tuple[int, int], taken: list[tuple[int, int]]) -> bool:
 # --- models ---------------------------------------------------------------------------------------------------------
 
 SIZE = re.compile(
-    r"(?<![\w.$€£¥/=*])~?-?(\d{1,5}(?:[.,]\d{1,3})?)\s?([bmt])(?:illion|il|n)?(?:[\s\-]?(?:params?|parameters?|parametern?|paramètres|parámetros|parâmetros|パラメータ|参数|model\w*|modell\w*|模型|モデル|모델))?(?![\w/%$]|\s?(?:tok|steps?\b|rows|samples|examples|images|imgs|/s|users|lines|docs|records|conversations|pairs))",
+    r"(?<![\w.$€£¥/=*])~?-?(\d{1,5}(?:[.,]\d{1,3})?)\s?([bmt])(?:illion|il|n)?(?:[\s\-]?(?:params?|parameters?|parametern?|paramètres|parámetros|parâmetros|パラメータ|参数|model\w*|modell\w*|模型|モデル|모델))?(?![\w/%$]|\s?(?:active|activated|tok|steps?\b|rows|samples|examples|images|imgs|/s|users|lines|docs|records|conversations|pairs))",
     re.ASCII,
 )
 _SIZE_WORDS = re.compile(
@@ -348,29 +357,27 @@ def find_models(text: str) -> list[ModelMention]:
             ModelMention(match[0].strip(), "closed", None, match.start(), nearest=("gpt-oss-120b", "llama-3.1-70b")),
             match.end(),
         )
-    for start, end, key, squeezed in _windows(text, "models"):
-        if _whole_family_only(squeezed) and (sized := _family_with_size(text, start, end)):
-            mention, stop = sized
-            add(mention, stop)
-        elif not _is_framework(text, start, end) and not _reads_on(text, end):
-            sized_before = _with_size_before(text, start, end) if not re.search(r"\d[bm]", squeezed) else None
-            if sized_before:
-                add(sized_before, end)
-            elif load_model(key).modality == "diffusion":
-                name = text[start:end].strip()
-                add(ModelMention(name, "unmodelled", None, start, topic="diffusion"), end)
-            else:
-                add(_known(text[start:end].strip(), key, start), end)
     for topic, match in grammar.found("names", "unmodelled", text):
         if not _overlaps(match.span(), taken):
             size, end = _size_near(text, match.start(), match.end(), taken)
             add(ModelMention(match[0].strip(), "unmodelled", None, match.start(), size=size, topic=topic), end)
+    for start, end, hit in _model_spans(text):
+        if _is_framework(text, start, end):
+            continue
+        name = text[start:end].strip()
+        sized = None if re.search(r"\d\s?[bm](?![a-z])", name) else _with_size_before(text, start, end)
+        if sized:
+            add(sized, end)
+        elif load_model(hit.id).modality == "diffusion":
+            add(ModelMention(name, "unmodelled", None, start, topic="diffusion"), end)
+        else:
+            add(ModelMention(name, "known", hit.id, start, note=hit.note), end)
     for match in _families().finditer(text):
         if _overlaps(match.span(), taken) or _is_framework(text, match.start(), match.end()):
             continue
-        sized = _family_with_size(text, match.start(), match.end())
-        if sized:
-            add(*sized)
+        family = _family_with_size(text, match.start(), match.end())
+        if family:
+            add(*family)
             continue
         before = _with_size_before(text, match.start(), match.end())
         if before:
@@ -404,6 +411,59 @@ def find_models(text: str) -> list[ModelMention]:
     return sorted(found, key=lambda mention: mention.start)
 
 
+@lru_cache(maxsize=1)
+def _name_words() -> tuple[frozenset[str], frozenset[str]]:
+    """Words that begin a model's name, and all words that stand in one."""
+    names = [_TOKEN.findall(name) for name in all_names("models")]
+    inner = {token for tokens in names for token in tokens if token.isalpha()}
+    inner |= {"it", "instruct", "chat", "base", "hf", "v", "b", "m", "x", "a", "e", "meta", "preview", "bit", "gguf"}
+    starts = {next((t for t in tokens if t.isalpha()), "") for tokens in names} | {"meta"}
+    return frozenset(starts - _ORDINARY), frozenset(inner)
+
+
+# Words that begin a name and are ordinary ones: a name that is nothing but one of them is none.
+_ORDINARY = frozenset({"", "all", "open", "command", "code", "distil", "tiny", "a", "b", "e", "v", "x", "m", "sd"})
+
+
+def _model_spans(text: str) -> Iterator[tuple[int, int, Found]]:
+    """The longest piece of text at each place that the knowledge base knows as a model."""
+    starts, inner = _name_words()
+    starts = starts | {"open", "command", "code", "distil", "tiny", "sd", "all"}
+    tokens = [(match.start(), match.end(), match[0]) for match in _TOKEN.finditer(text)]
+    index = 0
+    while index < len(tokens):
+        begin, _end, word = tokens[index]
+        if word not in starts or (begin and _joined(text[begin - 1])):
+            index += 1
+            continue
+        ends: list[tuple[int, int]] = []
+        for stop in range(index, min(index + 14, len(tokens))):
+            left, right, piece = tokens[stop]
+            gap = text[tokens[stop - 1][1] : left] if stop > index else ""
+            if (
+                len(gap) > 2
+                or (piece.isalpha() and piece not in inner)
+                or (piece not in "-_./+" and not piece[0].isalnum())
+            ):
+                break
+            if piece[0].isalnum() and not _joined(text[right : right + 1]):
+                ends.append((stop, right))
+        for stop, right in reversed(ends):
+            name = text[begin:right]
+            if stop == index and (word in _AMBIGUOUS or word in _ORDINARY or len(word) < 3):
+                continue
+            hit = lookup("models", name)
+            if hit is not None:
+                yield begin, right, hit
+                index = stop
+                break
+        index += 1
+
+
+def _joined(char: str) -> bool:
+    return char.isascii() and char.isalnum()
+
+
 def _with_size_before(text: str, start: int, end: int) -> ModelMention | None:
     """A family with its size in front: "a 7b llama", "8b llama 3"."""
     before = re.search(r"(?<![\w.])(\d{1,4}(?:\.\d+)?)\s?b\s{1,2}$", text[max(0, start - 9) : start])
@@ -412,14 +472,6 @@ def _with_size_before(text: str, start: int, end: int) -> ModelMention | None:
     begin = start - len(before[0])
     mention = _resolve_model(f"{text[start:end]} {before[1]}b", begin, f"{before[1]}B")
     return replace(mention, text=text[begin:end])
-
-
-def _known(name: str, key: str, start: int) -> ModelMention:
-    try:
-        note = find_model(name).note
-    except InputProblem:
-        note = None
-    return ModelMention(name, "known", key, start, note=note)
 
 
 @lru_cache(maxsize=1)
@@ -435,11 +487,6 @@ def _plain_words() -> frozenset[str]:
     return frozenset(grammar.data("names")["size_prefixes"])
 
 
-def _whole_family_only(squeezed: str) -> bool:
-    """Whether an alias is only a family's name ("mistral"), which a size after it makes more exact."""
-    return squeezed in {squeeze(name) for name in grammar.data("names")["families"]} | {"gpt2", "mixtral", "llava"}
-
-
 def _family_with_size(text: str, start: int, end: int) -> tuple[ModelMention, int] | None:
     match = _FAMILY_SIZE.match(text, end)
     size = re.search(r"(?:(\d+)\s?x\s?)?(\d{1,4}(?:\.\d+)?)\s?([bm])?$", match[0]) if match else None
@@ -448,46 +495,23 @@ def _family_with_size(text: str, start: int, end: int) -> tuple[ModelMention, in
     stop = match.end()
     name = text[start:stop].strip()
     label = f"{size[2]}{(size[3] or 'b').upper()}" if size[3] and not size[1] else None
-    for tail in re.finditer(
-        r"[\s\-_](?:it|instruct|base|chat|vision|vl|a\d+b|coder|v\d(?:\.\d)?)(?![\w.])", text[stop : stop + 30]
-    ):
-        longer = text[start : stop + tail.end()]
-        if _try_model(longer):
-            return _known(longer, str(_try_model(longer)), start), stop + tail.end()
-        break
-    for spelled in (name, f"{name}b"):
-        if key := _try_model(spelled):
-            return _known(name, key, start), stop
     if label is None and not size[1]:
         return None  # a version without a size: the alias windows had their chance
     return _resolve_model(name, start, label), stop
 
 
-def _try_model(name: str) -> str | None:
-    try:
-        return find_model(re.sub(r"\s+", " ", name)).value.id
-    except InputProblem:
-        return None
-
-
 def _resolve_model(name: str, start: int, size: str | None = None) -> ModelMention:
-    try:
-        match = find_model(name)
-        return ModelMention(name, "known", match.value.id, start, note=match.note)
-    except InputProblem as problem:
-        near = tuple(problem.candidates[:3])
+    hit = lookup("models", name)
+    if hit is not None:
+        return ModelMention(name, "known", hit.id, start, note=hit.note)
+    near = tuple(candidates("models", name, 3))
     label = size.upper() if size else None
     return ModelMention(name, "unknown", label, start, size=label, nearest=near)
 
 
 def _is_framework(text: str, start: int, end: int) -> bool:
     """Tools such as "llama-factory" and "llama.cpp" are no models."""
-    return bool(re.match(r"[\s\-_.]?(?:factory|cpp|index|recipes|cookbook|stack)", text[end : end + 12]))
-
-
-def _reads_on(text: str, end: int) -> bool:
-    """A name that goes on into something else, as "gpt-4" in "gpt-4o-mini" or "llama-3" in "llama-30b"."""
-    return bool(re.match(r"[a-z]*\d*[._\-]?\d*x?\d", text[end : end + 6])) and text[end : end + 1].isalnum()
+    return bool(re.match(r"[\s\-_.]?(?:factory|cpp|c(?![a-z0-9])|index|recipes|cookbook|stack)", text[end : end + 12]))
 
 
 def _size_near(text: str, start: int, end: int, taken: list[tuple[int, int]]) -> tuple[str | None, int]:

@@ -54,5 +54,8 @@ def _ordered(turn: Slots, state: Slots) -> tuple[str, ...]:
         first = "parallelism" if "parallel" in cues and turn.model is None else "oom"
     if first == "fit" and "concept" in intents and turn.model is None and not cues & {"biggest_model", "fit"}:
         first = "concept"
+    several = len({mention.argument or mention.text for mention in turn.gpus}) > 1
+    if several and first in ("cost", "gpu_select", "fit") and not turn.get("tokens") and "compare" in intents:
+        first = "compare"
     beside = [goal for goal in intents[1:] if goal in _BESIDE.get(first, ())]
     return (first, *beside[:2])

@@ -30,11 +30,19 @@ def parse(message: str) -> Slots:
 
 def read(cleaned: Cleaned) -> Slots:
     """The slots of a cleaned message."""
-    lower = entities.fix_spelling(_join_numbers(re.sub(r"(?<=\d)x(?=[a-z])", "×", cleaned.lower)))
+    # A count's "x" becomes a sign of its own, and a line's end a border that no pattern reads across.
+    flat = re.sub(r"(?<=\d)x(?=[a-z])(?!xtx?\b|xlarge)", "×", cleaned.lower).replace("\n", " ; ")
+    lower = entities.fix_spelling(_join_numbers(flat))
     page = _Page(lower)
     values: dict[str, Any] = {}
     _read_versions(page, values)
     gpus = entities.find_gpus(page.text)
+    for machine, provider in entities.find_machines(lower):
+        gpus = [gpu for gpu in gpus if not machine.start <= gpu.start < machine.end]
+        gpus.append(machine)
+        values.setdefault("instance", machine.text)
+        values.setdefault("instance_providers", []).append(provider)
+    gpus.sort(key=lambda gpu: gpu.start)
     for gpu in gpus:
         page.blank(gpu.start, gpu.end)
     _read_tokens(page, values)
@@ -50,12 +58,15 @@ def read(cleaned: Cleaned) -> Slots:
     _late_tokens(page, models, values)
     _bare_length(page, models, values)
     methods = _methods(lower)
+    if not methods and "lora_rank" in values:
+        methods = ("qlora",) if _search(r"(?<!\d)4[\s\-]?bit|nf4", lower) else ("lora",)
     _read_choices(lower, methods, values)
     _read_counts(page, values, gpus)
     _read_memory(page, values)
     _read_times(page, values)
     _read_log(cleaned.log, values)
     providers = tuple(dict.fromkeys(value for value, _match in grammar.found("names", "providers", lower)))
+    providers = tuple(dict.fromkeys([*values.pop("instance_providers", []), *providers]))
     region = grammar.first("names", "regions", lower)
     if region:
         values["region"] = region
@@ -298,12 +309,12 @@ def _read_money(page: _Page, values: dict[str, Any]) -> None:
 
 def _read_workload_numbers(page: _Page, values: dict[str, Any]) -> None:
     match = page.take(
-        r"(?:lora[\s_\-]?)?(?<![a-z])(?:rank|r|lora[\s_\-]?r(?:ank)?|ranks)\s?(?:of\s|=|:)?\s?(\d{1,12})(?![\w.%])"
+        r"(?:lora[\s_\-]?)?(?<![a-z])(?:rank|r|lora[\s_\-]?r(?:ank)?|ranks)\s?(?:of\s|=|:)?\s?(\d{1,12})(?![\w%]|\.\d)"
     )
     if match:
         values["lora_rank"] = int(match[1])
     match = page.take(
-        r"(?:grad(?:ient)?[\s_\-]?acc(?:um(?:ulation)?)?(?:[\s_\-]?steps)?|(?<![a-z])ga)\s?(?:of\s|=|:)?\s?(\d{1,6})(?![\w.%])"
+        r"(?:grad(?:ient)?[\s_\-]?acc(?:um(?:ulation)?)?(?:[\s_\-]?steps)?|(?<![a-z])ga)\s?(?:of\s|=|:)?\s?(\d{1,6})(?![\w%]|\.\d)"
     )
     if match:
         values["grad_accum"] = int(match[1])
@@ -313,14 +324,14 @@ def _read_workload_numbers(page: _Page, values: dict[str, Any]) -> None:
     if match:
         values["global_batch"] = int(match[1])
     match = page.take(
-        r"(?:per[\s_\-]device(?:[\s_\-](?:train|eval))?[\s_\-]batch[\s_\-]size|micro[\s_\-]?batch(?:[\s_\-]?size)?|batch[\s_\-]?size|batch|mbs|bsz|(?<![a-z])bs|批(?:次)?大小|バッチ(?:サイズ)?|배치)\s?(?:of\s|=|:|is\s|は|是)*\s?(\d{1,9}|nan)(?![\w.%])"
+        r"(?:per[\s_\-]device(?:[\s_\-](?:train|eval))?[\s_\-]batch[\s_\-]size|micro[\s_\-]?batch(?:[\s_\-]?size)?|batch[\s_\-]?size|batch|mbs|bsz|(?<![a-z])bs|批(?:次)?大小|バッチ(?:サイズ)?|배치)\s?(?:of\s|=|:|is\s|は|是)*\s?(\d{1,9}|nan)(?![\w%]|\.\d)"
     )
     if match:
         values["micro_batch"] = int(match[1]) if match[1].isdecimal() else match[1]
     for name in ("tp", "pp", "cp", "ep"):
         words = {"tp": "tensor", "pp": "pipeline", "cp": "context|sequence", "ep": "expert"}[name]
         match = page.take(
-            rf"(?<![a-z])(?:{name}|(?:{words})[\s\-]parallel(?:ism)?)\s?(?:size|degree)?\s?(?:of\s|=|:)?\s?(\d{{1,5}})(?![\w.%])"
+            rf"(?<![a-z])(?:{name}|(?:{words})[\s\-]parallel(?:ism)?)\s?(?:size|degree)?\s?(?:of\s|=|:)?\s?(\d{{1,5}})(?![\w%]|\.\d)"
         )
         if match:
             values[name] = int(match[1])
@@ -536,6 +547,10 @@ def _read_nodes(page: _Page, values: dict[str, Any], gpus: list[entities.GpuMent
 
 
 def _read_memory(page: _Page, values: dict[str, Any]) -> None:
+    boxes = page.take(r"(?<![\w.])(\d{1,4})\s?[x×*]\s?(12|16|24|32|40|48|64|80|96|141|180|192)\s?(?:gi?b|g)?(?![\w.])")
+    if boxes:  # "4x80": that many cards of that size
+        values.setdefault("n_gpus", int(boxes[1]))
+        values["gpu_memory_gb"] = float(boxes[2])
     ram = page.take(
         r"(\d{1,5}(?:\.\d+)?)\s?(gb|gib|tb|tib|go|g|t)(?:\s?of)?\s?(?:cpu\s|host\s|system\s|sys\s|ddr\d\s)*(?:ram|memory|mem|内存|メモリ|arbeitsspeicher|hauptspeicher)(?![a-z])|(?<!v)(?:ram|内存|host memory)\s?(?:of\s|is\s|=|:)?\s?(\d{1,5})\s?(gb|gib|tb|g)(?![\w/])"  # noqa: E501
     )
