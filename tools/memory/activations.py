@@ -1,4 +1,4 @@
-"""What one block keeps for backward, and what its backward needs on top, in bytes a token.
+"""What one block keeps for backward, and the height of its working set, in bytes a token.
 
 Derived by listing the tensors that autograd saves in each operation of the block (the method of Korthikanti et al.
 2022, "Reducing activation recomputation", section 4, redone for RMSNorm, rotary embeddings, grouped queries, gated
@@ -10,7 +10,7 @@ MLPs, experts and LoRA, and checked tensor by tensor against Hugging Face module
     gated MLP   gate, its activation, up and their product: 4f elements; fused kernels recompute two of the four
     experts     the same for the top-k copies of each token, and the routed copies themselves
 
-``saved_square`` is multiplied by the sequence length once more.
+``..._square`` are multiplied by the sequence length once more.
 """
 
 from __future__ import annotations
@@ -26,15 +26,26 @@ from tools.workload import Attention, Checkpointing
 
 @dataclass(frozen=True, slots=True)
 class BlockCost:
-    """Bytes a token of one block, averaged over dense and expert blocks; the working set is the larger kind's."""
+    """Bytes a token of one block: kept by an average block, and the largest block's saved tensors and heights.
 
+    ``mlp_height`` and ``attention_height`` are all that is alive in the block's MLP and attention while it is
+    recomputed and goes backward; the larger of the two counts.
+    """
+
+    kept: float
+    kept_square: float
     saved: float
     saved_square: float
-    kept: float  # what stays with the checkpointing asked for
-    kept_square: float
-    working: float  # saved by the largest block when it is recomputed
-    back: float  # on top of it, at the height of its backward
-    back_square: float
+    mlp_height: float
+    mlp_height_square: float
+    attention_height: float
+    attention_height_square: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Mlp:
+    saved: float
+    height: float
 
 
 @lru_cache(maxsize=8192)
@@ -44,121 +55,178 @@ def block_cost(
 ) -> BlockCost:  # fmt: skip
     """The bytes of a block; ``adapters`` are LoRA targets (empty when the weights themselves are trained)."""
     shape = shape_of(arch)
-    targets = adapter_linears(arch, adapters) if adapters else ()
-    common = _common(shape, recipe, targets, trained, arch, tp)
-    square, back_square = _scores(shape, recipe, attention, tp)
-    dense, dense_back = _mlp(shape, recipe, targets, trained, shape.ffn, "", tp)
-    expert, expert_back = _experts(shape, recipe, targets, trained, tp)
-    lora = _adapters(recipe, targets, rank, tp)
+    targets = adapter_linears(arch, adapters, recipe.fused_qkv, recipe.fused_gate) if adapters else ()
+    names = frozenset(target.name for target in targets)
+    h, r, c = shape.hidden / tp, recipe.residual, recipe.compute
+    first, second = _norms(shape, recipe, trained, tp)
+    square, square_height = _scores(shape, recipe, attention, tp)
+    core = _attention(shape, recipe, arch, trained, attention, tp) + _adapters(recipe, targets, rank, tp, _ATTENTION_SIDE)
+    if recipe.linear_outputs:
+        core += c * (shape.q + shape.k + shape.v + 2 * shape.hidden + (2 if shape.gated else 1) * shape.ffn) / tp
+    lora = _adapters(recipe, targets, rank, tp, None) - _adapters(recipe, targets, rank, tp, _ATTENTION_SIDE)
+    dense = _mlp(shape, recipe, names, trained, shape.ffn, "", tp)
+    expert = _experts(shape, recipe, names, trained, tp)
     layers = max(1, shape.layers)
-    saved = common + lora + (dense * shape.dense_layers + expert * shape.moe_layers) / layers
-    largest = common + lora + max(dense if shape.dense_layers else 0.0, expert if shape.moe_layers else 0.0)
-    back = recipe.residual * shape.hidden / tp + max(
-        dense_back if shape.dense_layers else 0.0, expert_back if shape.moe_layers else 0.0
-    )
-    block_input = recipe.residual * shape.hidden / tp
+    mlp = (dense.saved * shape.dense_layers + expert.saved * shape.moe_layers) / layers + lora
+    saved = first + second + core + mlp
+    kinds = [kind for kind, count in ((dense, shape.dense_layers), (expert, shape.moe_layers)) if count]
+    largest = max((kind.saved for kind in kinds), default=0.0) + lora
+    height = max((kind.height for kind in kinds), default=0.0) + lora
+    # Alive beside the block's own tensors: the incoming gradient, and in a frozen block the residual stream and the
+    # norm's output, which nothing saves.
+    passing = r * h + (0.0 if trained else r * h + c * h)
+    if not trained and "down" in names and recipe.adapter > c and not _cast(recipe):
+        passing += (recipe.adapter + c) * h  # the gradient cast for the last adapter before the block is recomputed
+    back = c * (shape.q + shape.k + shape.v + shape.out) / tp if attention != "eager" else 0.0
     kept, kept_square = saved, square
     if checkpointing == "full":
-        kept, kept_square = block_input, 0.0
+        kept, kept_square = r * h, 0.0
     elif checkpointing == "selective":
-        kept, kept_square = _selective(shape, recipe, saved, block_input, tp), 0.0
-    return BlockCost(saved, square, kept, kept_square, largest, back, back_square)
+        kept, kept_square = _selective(shape, recipe, saved, r * h, tp), 0.0
+    return BlockCost(
+        kept=kept,
+        kept_square=kept_square,
+        saved=first + second + core + largest,
+        saved_square=square,
+        mlp_height=first + second + core + height + passing,
+        mlp_height_square=square,
+        attention_height=first + core + passing + back,
+        attention_height_square=square + square_height,
+    )
 
 
-def _common(
-    shape: Shape, recipe: Recipe, targets: tuple[Linear, ...], trained: bool, arch: Architecture, tp: int
+_ATTENTION_SIDE = frozenset({"q", "k", "v", "o", "qkv", "q_a", "q_b", "kv_a", "kv_b"})
+
+
+def _norms(shape: Shape, recipe: Recipe, trained: bool, tp: int) -> tuple[float, float]:
+    """What the norms of the attention and of the MLP side keep."""
+    h, r, c = shape.hidden / tp, recipe.residual, recipe.compute
+    if recipe.fused_norm or not shape.rms:
+        one = r * h
+    elif r >= 4 or recipe.fp32_norm:
+        one = (8 if trained else 4) * h
+    else:
+        one = (4 + (c if trained else 0)) * h
+    if recipe.shared_norm_input and not recipe.fused_norm:
+        one /= 2  # parallel attention and MLP: both norms keep the same input
+    half = (one + 8) * shape.norms / 2
+    return half, half
+
+
+def _attention(
+    shape: Shape, recipe: Recipe, arch: Architecture, trained: bool, attention: Attention, tp: int
 ) -> float:
-    """Norms, their outputs and attention, without scores, a token."""
+    """The norm's output as the projections' input, queries, keys, values, output, log-sum-exp."""
     h, c = shape.hidden, recipe.compute
-    norm = _norm(shape, recipe, trained)
-    total = shape.norms * (norm + 8) / tp
-    inputs = 1 if recipe.share_inputs else 3
-    wide = 1.0 if tp == 1 or recipe.tp_regather else float(tp)  # inputs gathered over the tensor-parallel group stay
-    if trained:
-        total += c * h * inputs * wide / tp
-    keys = (shape.q, shape.q) if recipe.kv_expand else (shape.k, shape.v)
-    total += c * (shape.q + sum(keys) + shape.out) / tp + 4 * shape.heads / tp
+    wide = 1.0 if tp == 1 or recipe.tp_regather else float(tp)  # gathered inputs stay alive where they are not redone
+    total = c * h * (1 if recipe.share_inputs else 3) * wide / tp if trained else 0.0
+    # Repeating a single kv head is a view; several are copied.
+    keys = 2 * shape.q if recipe.kv_expand and arch.n_kv_heads > 1 else shape.k + shape.v
+    total += c * (shape.q + keys) / tp
+    copied = recipe.kv_expand and 1 < arch.n_kv_heads < arch.n_heads
+    if recipe.fused_qkv and not copied and not arch.learned_positions and arch.mla is None:
+        total += c * (shape.q + shape.k) / tp
+    if attention != "eager":
+        total += (c * shape.out + 4 * shape.heads) / tp
+    elif trained:
+        total += c * shape.out / tp  # the output projection's input; the score product itself does not keep it
     if trained:
         total += c * shape.low_rank
-    if arch.qk_norm:
-        total += (4 + (c if trained else 0)) * (shape.q + shape.k) / tp
+    if arch.qk_norm and not recipe.fused_norm:
+        scaled = 4 if recipe.fp32_norm else c
+        total += (4 + (scaled if trained else 0)) * (shape.q + shape.k) / tp
+    elif arch.qk_norm:
+        total += c * (shape.q + shape.k) / tp
     if recipe.dropout:
         total += 2 * h / tp
     return total
 
 
-def _norm(shape: Shape, recipe: Recipe, trained: bool) -> float:
-    h, r, c = shape.hidden, recipe.residual, recipe.compute
-    if recipe.fused_norm or not shape.rms:
-        return r * h
-    if r >= 4:
-        return (8 if trained else 4) * h
-    return (4 + (c if trained else 0)) * h
-
-
 def _scores(shape: Shape, recipe: Recipe, attention: Attention, tp: int) -> tuple[float, float]:
-    """Saved and transient bytes a token and a key position."""
+    """Saved and transient bytes a token and a key position: softmax in fp32 and its cast, mask, soft cap."""
     if attention != "eager":
-        return (2.0, 0.0) if recipe.explicit_mask else (0.0, 0.0)
-    c = recipe.compute
-    heads = shape.heads / tp
-    saved = heads * (4 + c) + (heads * (1 + c) if recipe.dropout else 0)  # fp32 softmax, its cast, dropout mask
-    if recipe.softcap:
-        saved += heads * 2 * c
-    return saved, heads * (8 + c)
-
-
-def _mlp(
-    shape: Shape, recipe: Recipe, targets: tuple[Linear, ...], trained: bool, f: int, prefix: str, tp: int
-) -> tuple[float, float]:
-    h, c = shape.hidden, recipe.compute
-    down = any(x.name == prefix + "down" for x in targets)
-    wide = 1.0 if tp == 1 or recipe.tp_regather else float(tp)
-    total = 0.0
-    if trained:
-        total += c * h * wide * (1 if recipe.share_inputs or not shape.gated else 2) / tp
-    if shape.gated:
-        kept = 2 if recipe.fused_mlp else 3
-        total += c * f * (kept + (1 if trained else 0)) / tp
-        back = c * f * (1 if recipe.fused_mlp else (2 if trained or down else 3)) / tp
-    else:
-        total += c * f * (2 if trained else 1) / tp
-        back = c * f * (1 if trained else 2) / tp
+        return (recipe.compute, 0.0) if recipe.explicit_mask else (0.0, 0.0)
+    c, heads = recipe.compute, shape.heads / tp
+    if recipe.softmax < 4 <= c + 2:
+        return heads * (c + (1 + c if recipe.dropout else 0)), heads * 2 * c
+    saved = heads * (recipe.softmax + (c if recipe.softmax != c else 0))
     if recipe.dropout:
-        total += h / tp
-    return total, back
+        saved += heads * (1 + c)
+    if recipe.softcap:
+        saved += heads * c
+    return saved, heads * (2 * recipe.softmax - c)
 
 
-def _experts(shape: Shape, recipe: Recipe, targets: tuple[Linear, ...], trained: bool, tp: int) -> tuple[float, float]:
+def _mlp(shape: Shape, recipe: Recipe, names: frozenset[str], trained: bool, f: int, prefix: str, tp: int) -> _Mlp:
+    """Saved tensors and the height of an MLP of width ``f``, its LoRA copies apart."""
+    h, c = shape.hidden, recipe.compute
+    a = c if _cast(recipe) else recipe.adapter
+    down, up = prefix + "down" in names, bool({prefix + "up", prefix + "gate", prefix + "gate_up"} & names)
+    wide = 1.0 if tp == 1 or recipe.tp_regather else float(tp)
+    inputs = 0.0
+    if trained:
+        inputs = c * h * wide * (1 if recipe.share_inputs or not shape.gated else 2) / tp
+    width = f / tp
+    own = a * width if down and a > c and not _cast(recipe) else 0.0
+    if shape.gated and recipe.fused_mlp:
+        base, height = 2 * c * width, 3 * c * width
+    elif shape.gated:
+        base, height = 3 * c * width, 6 * c * width
+    else:
+        kept = {"native": 1, "gelu_new": 4, "relu": 0 if trained else 1}[recipe.activation]
+        base = kept * c * width
+        height = base + (3 if recipe.activation == "gelu_new" else 2) * c * width
+    saved = base + (c * width if trained else 0.0)
+    if trained:
+        height = max(height, saved + c * width)
+    if up and not recipe.fused_lora:
+        height = max(height, base + 2 * a * width - own)  # the adapter's output and its scaled copy beside the base's
+    if own:
+        height = max(height, base + c * width, base + own)
+    if recipe.dropout:
+        inputs += h / tp
+    return _Mlp(inputs + saved, inputs + height)
+
+
+def _experts(shape: Shape, recipe: Recipe, names: frozenset[str], trained: bool, tp: int) -> _Mlp:
     """A token's top-k copies through the experts, with the routed inputs and outputs, and the shared expert."""
     if not shape.moe_layers:
-        return 0.0, 0.0
-    h, c = shape.hidden, recipe.compute
-    inner, back = _mlp(shape, recipe, targets, trained, shape.expert_ffn, "expert_", tp)
-    routed = shape.top_k * (inner + c * h / tp)  # each copy's output is kept for its routing weight
-    if not trained:
-        routed += shape.top_k * c * h / tp
-    total = routed + 8 * shape.experts
+        return _Mlp(0.0, 0.0)
+    h, c = shape.hidden / tp, recipe.compute
+    inner = _mlp(shape, recipe, names, trained, shape.expert_ffn, "expert_", tp)
+    routed = inner.saved + c * h + (0.0 if trained else c * h)  # each copy's output is kept for its routing weight
+    share = shape.top_k / shape.experts if recipe.expert_loop else shape.top_k  # a loop works on one expert at a time
+    saved = shape.top_k * routed + 8 * shape.experts
+    height = saved + share * (inner.height - inner.saved)
     if shape.shared_ffn:
-        total += _mlp(shape, recipe, targets, trained, shape.shared_ffn, "shared_", tp)[0]
-    return total, shape.top_k * back
+        shared = _mlp(shape, recipe, names, trained, shape.shared_ffn, "shared_", tp)
+        saved, height = saved + shared.saved, height + shared.saved
+    return _Mlp(saved, height)
 
 
-def _adapters(recipe: Recipe, targets: tuple[Linear, ...], rank: int, tp: int) -> float:
+def _adapters(
+    recipe: Recipe, targets: tuple[Linear, ...], rank: int, tp: int, only: frozenset[str] | None
+) -> float:
     """Inputs and low-rank hidden values that LoRA keeps for its own gradients."""
     total, seen = 0.0, set()
-    copy = recipe.compute if recipe.autocast or recipe.fused_lora else max(recipe.adapter, recipe.compute)
     own_copy = recipe.adapter > recipe.compute and not recipe.fused_lora
+    copy = recipe.adapter if own_copy and not _cast(recipe) else recipe.compute
     for linear in targets:
-        if linear.name in ("head", "embed"):
+        if linear.name in ("head", "embed") or (only is not None and linear.name not in only):
             continue
-        place = linear.name if own_copy else _PLACE.get(linear.name, linear.name)
-        share = linear.blocks and linear.copies == 1
-        if place not in seen or not share:
-            total += copy * linear.inputs / tp
+        place = linear.name
+        if not own_copy and not recipe.lora_dropout:
+            place = _PLACE.get(linear.name, linear.name)
+        if place not in seen:
+            total += (copy + (1 if recipe.lora_dropout else 0)) * linear.inputs / tp
         seen.add(place)
         total += recipe.adapter * rank
     return total
+
+
+def _cast(recipe: Recipe) -> bool:
+    """Whether adapters see inputs in the compute dtype."""
+    return recipe.autocast or recipe.lora_autocast or recipe.fused_lora
 
 
 _PLACE = {"q": "h1", "k": "h1", "v": "h1", "qkv": "h1", "gate": "h2", "up": "h2", "gate_up": "h2"}
@@ -168,6 +236,6 @@ def _selective(shape: Shape, recipe: Recipe, saved: float, block_input: float, t
     """Selective checkpointing: Megatron recomputes only the attention core; torchtitan keeps every other matmul."""
     c = recipe.compute
     if recipe.selective_saves == "ops":
-        kept = c * (shape.q + shape.v + shape.ffn + shape.out) / tp + 4 * shape.heads / tp + c * shape.hidden / tp
+        kept = c * (shape.q + shape.v + shape.ffn + shape.out + shape.hidden) / tp + 4 * shape.heads / tp
         return min(saved, block_input + kept)
     return saved

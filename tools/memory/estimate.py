@@ -68,22 +68,29 @@ def _stage(job: Job, shape: Shape, recipe: Recipe, cut: Cut, first: bool, last: 
     if recipe.explicit_mask:
         kept += tokens * job.seq_len
     recompute = job.checkpointing != "none"
-    working = tokens * (block.back + block.back_square * job.seq_len)
-    if recompute:
-        working += tokens * (block.working + block.saved_square * job.seq_len)
-        if job.checkpointing == "selective":
-            working -= tokens * block.kept
+    working = tokens * max(
+        block.mlp_height + block.mlp_height_square * job.seq_len,
+        block.attention_height + block.attention_height_square * job.seq_len,
+    )
+    # The block that goes backward first is already among the kept ones, by what checkpointing kept of it.
+    working -= tokens * (block.kept + block.kept_square * job.seq_len)
+    if job.checkpointing == "full":
+        working += tokens * recipe.residual * shape.hidden / job.tp
+    working = max(0.0, working)
+    if job.checkpointing == "full":
+        working += tokens * recipe.extra_inputs * recipe.compute * shape.hidden / job.tp * layers
     gather, root, unit_grads, root_grads = _gathered(job, shape, recipe, states, cut, first, last)
     grads_live = states.grads if recipe.grads_persist or job.grad_accum > 1 else 0.0
     casts = 2.0 * states.local_params if recipe.autocast and not recipe.quant else 0.0
     fixed = states.weights + states.adapters + states.optimizer + recipe.bucket
     base = fixed + root + casts + grads_live
     head_grads = root_grads if not grads_live else 0.0
+    dequantised = 2.0 * _widest(shape) / job.tp if recipe.quant else 0.0
     moments = {
         "forward": base + kept + loss.forward,
         "loss": base + kept + loss.backward,
-        "backward": base + kept + gather + unit_grads + working + head_grads,
-        "backward end": base + gather + unit_grads + working + max(0.0, states.grads - grads_live) + kept / layers,
+        "backward": base + kept + gather + unit_grads + working + head_grads + dequantised,
+        "backward end": base + dequantised + gather + unit_grads + working + max(0.0, states.grads - grads_live) + kept / layers,
         "step": fixed + states.grads + states.step_temp,
     }
     phase = max(moments, key=lambda name: moments[name])
@@ -96,6 +103,7 @@ def _stage(job: Job, shape: Shape, recipe: Recipe, cut: Cut, first: bool, last: 
         "logits": 0.0,
         "gather_buffers": recipe.bucket,
         "weight_casts": casts,
+        "dequantised": 0.0,
         "optimizer_temporary": 0.0,
     }
     if phase == "step":
@@ -112,6 +120,8 @@ def _stage(job: Job, shape: Shape, recipe: Recipe, cut: Cut, first: bool, last: 
         parts["gather_buffers"] += root
         parts["activations"] = kept
         parts["logits"] = loss.forward if phase == "forward" else loss.backward
+    if phase.startswith("backward"):
+        parts["dequantised"] = dequantised
     heights = {"activations": kept + working, "logits": max(loss.forward, loss.backward)}
     return _Peak(moments[phase], phase, parts, moments, heights)
 
@@ -119,7 +129,7 @@ def _stage(job: Job, shape: Shape, recipe: Recipe, cut: Cut, first: bool, last: 
 def _final_norm(shape: Shape, recipe: Recipe, trained: bool) -> float:
     h, r, c = shape.hidden, recipe.residual, recipe.compute
     norm = r * h if recipe.fused_norm or not shape.rms else (4 + (c if trained else 0)) * h
-    return norm + c * h
+    return norm + (c * h if trained else 0.0)  # a frozen head does not keep its input
 
 
 def _gathered(
@@ -137,9 +147,16 @@ def _gathered(
         per = _quantised_share(shape, recipe)
     gather = per * block * recipe.gathered_units
     root = recipe.gather * outside if recipe.root_unsharded else 0.0
-    unit_grads = (recipe.gather * block if trained else 0.0) + (2.0 * block if recipe.flat_frozen_grads else 0.0)
+    unit_grads = recipe.gather * block if trained else 0.0
+    if recipe.flat_frozen_grads:
+        unit_grads += 2.0 * states.local_params
     root_grads = recipe.gather * head if trained else 0.0
     return gather, root, unit_grads, root_grads
+
+
+def _widest(shape: Shape) -> int:
+    """Entries of the largest linear layer: what 4-bit kernels unpack at once for a matrix product."""
+    return max((linear.inputs * linear.outputs for linear in shape.linears), default=0)
 
 
 def _quantised_share(shape: Shape, recipe: Recipe) -> float:

@@ -14,11 +14,13 @@ from tools.memory.shapes import Shape
 # name: (kept after forward, height in forward, height in backward), bytes an entry
 LOSS_BYTES: dict[str, tuple[float, float, float]] = {
     "hf": (6, 10, 14),  # logits kept in the output, log-softmax; fp32 copy in forward; two fp32 gradients in backward
-    "hf_trainer": (4, 10, 12),  # the same once the Trainer has dropped the outputs
+    "hf_trainer": (4, 12, 12),  # the same once the Trainer has dropped the outputs
     "fp32": (6, 10, 14),
     "fused_ce": (8, 8, 8),  # fp32 logits and the shifted copy, which the kernel turns into its gradient in place
+    "bf16_shift": (6, 6, 8),  # transformers before 4.45, models without an fp32 cast: all in bf16, one shifted copy
+    "autocast_shift": (8, 14, 18),  # the same under autocast, which runs the loss in fp32
     "chunked": (6, 7.25, 9),  # logits in 8 chunks: each chunk's log-softmax stays, one chunk's gradients at a time
-    "bf16": (4, 4, 8),
+    "bf16": (4, 6, 8),
     "vocab_parallel": (6, 6, 8),
 }
 
@@ -43,5 +45,5 @@ def loss_cost(shape: Shape, recipe: Recipe, tokens: float, tp: int, trained: boo
         return LossCost(grad + weight, chunk + grad + weight, grad + weight)
     kept, forward, backward = LOSS_BYTES[recipe.loss]
     if recipe.softcap:
-        kept, forward, backward = kept + 4, forward + 4, backward + 4
+        kept, forward, backward = kept + 2, forward + 2, backward + 2
     return LossCost(kept * entries, forward * entries, backward * entries)

@@ -51,16 +51,28 @@ class Recipe:
     step_temp: float = 2.0  # foreach temporary a trained parameter at the optimizer step
     adapter: float = 4.0  # LoRA weights, gradients and moments
     gather: float = 2.0  # parameters gathered for use under FSDP/ZeRO-3
-    gathered_units: float = 2.0  # blocks unsharded at once (current and prefetched)
+    gathered_units: float = 1.0  # blocks unsharded at once; recomputation gathers no second one ahead
     root_unsharded: bool = True  # embeddings, head and final norm stay gathered from forward to the end of backward
     flat_frozen_grads: bool = False  # FSDP1 flat parameters: frozen weights get unsharded gradients (2023 stacks)
     bucket: float = 0.0  # bytes of communication buckets
     # The layer implementation.
     residual: float = 2.0
+    fp32_norm: bool = False  # Gemma scales in fp32, so the normalised value is kept in fp32
+    activation: str = "native"
     fused_norm: bool = False  # one kernel that saves its bf16 input instead of fp32 copies
     fused_mlp: bool = False  # activation and product recomputed in backward (Liger, Unsloth, Triton SwiGLU)
     fused_lora: bool = False  # LoRA without its own input copies
+    lora_dropout: bool = False  # a mask byte beside each adapter's input
+    linear_outputs: bool = False  # trained scales and biases on every linear layer (LLaMA-Adapter v2) keep its output
+    extra_inputs: float = 0.0  # further copies of a block's input alive in backward under checkpointing
+    lora_autocast: bool = False  # adapters run under autocast: their input copies are in the compute dtype
+    fused_qkv: bool = False  # one projection, whose whole output lives as long as the values, a view into it
+    fused_gate: bool = False  # gate and up in one matrix, adapted as one
+    shared_norm_input: bool = False
+    untied: bool = False  # embeddings and head are separate modules even where the checkpoint ties them
     share_inputs: bool = True  # q, k, v (gate, up) save one input; autocast from fp32 casts one for each
+    softmax: float = 4.0  # dtype of eager attention's softmax
+    expert_loop: bool = True  # experts run one after the other, not as one grouped product
     kv_expand: bool = False  # keys and values repeated to all heads before attention
     explicit_mask: bool = False  # a mask tensor in compute dtype saved by each SDPA call
     mask_bytes: float = 0.0
@@ -83,6 +95,15 @@ _TRAINED: dict[Convention, dict[str, float]] = {
     "master": {"weight": 2, "grad": 2, "master": 4, "state": 4, "step_temp": 4},
     "megatron": {"weight": 2, "grad": 4, "master": 4, "state": 4, "step_temp": 0},
 }
+# Activations written as a chain of operations (0.5x, tanh, 1 + tanh are kept), or whose output is what is kept.
+GELU_NEW_FAMILIES = frozenset({"gpt2", "gpt-neo", "gpt_neo", "gpt-j", "gptj", "phi"})
+FP32_NORM_FAMILIES = frozenset({"gemma", "olmo2", "olmo3"})
+PARALLEL_FAMILIES = frozenset({"gpt-neox", "pythia"})
+FUSED_GATE_FAMILIES = frozenset({"phi3", "glm", "chatglm"})
+FUSED_QKV_FAMILIES = frozenset({"gpt-neox", "pythia", "falcon", "internlm", "baichuan", "qwen", "chatglm", "phi3"})
+LOW_SOFTMAX_FAMILIES = frozenset({"gpt2"})  # eager softmax in the compute dtype
+RELU_FAMILIES = frozenset({"opt"})
+HF_FRAMEWORKS = frozenset({"hf", "trl", "axolotl", "llama-factory", "fms", "deepspeed"})
 MASTER_FRAMEWORKS = frozenset({"deepspeed"})
 MIXED_FRAMEWORKS = frozenset({"torchtitan", "nanogpt", "llm-foundry", "maxtext"})
 PURE_FRAMEWORKS = frozenset({"torchtune", "unsloth", "litgpt", "fms"})
@@ -93,7 +114,7 @@ def recipe_for(job: Job) -> Recipe:
     """The recipe of a job, cached: the framework's conventions under the job's precision, sharding and method."""
     return _recipe(
         job.framework, job.precision, job.method, job.sharding, job.n_gpus > 1, job.optimizer, job.fused_loss,
-        job.arch.family, job.is_adapter,
+        "phi3" if job.arch.family == "phi" and job.arch.gated_mlp else job.arch.family, "gemma-2-" in job.arch.id.lower(), job.is_adapter,
     )  # fmt: skip
 
 
@@ -111,7 +132,7 @@ def convention_of(framework: Framework, precision: Precision, sharding: Sharding
 @lru_cache(maxsize=4096)
 def _recipe(
     framework: Framework, precision: Precision, method: Method, sharding: Sharding, several: bool,
-    optimizer: Optimizer, fused_loss: bool, family: str, adapter: bool,
+    optimizer: Optimizer, fused_loss: bool, family: str, softcap: bool, adapter: bool,
 ) -> Recipe:  # fmt: skip
     convention = convention_of(framework, precision, sharding)
     recipe = Recipe(name=framework, convention=convention, **_TRAINED[convention])  # type: ignore[arg-type]
@@ -127,17 +148,38 @@ def _recipe(
     if optimizer in ("adamw_8bit", "paged_adamw_8bit", "paged_adamw", "adafactor", "lion", "sgd", "muon", "galore"):
         recipe = replace(recipe, step_temp=0.0)
     recipe = _profile(recipe, framework, sharding, adapter)
+    if adapter and framework in HF_FRAMEWORKS:
+        recipe = replace(recipe, lora_autocast=precision != "fp32")  # the Trainer's bf16=True
+    if recipe.quant and framework in ("hf", "trl") and sharding not in ("fsdp", "hsdp", "zero3"):
+        # peft.prepare_model_for_kbit_training casts what is not quantised to fp32, and with it the residual stream.
+        recipe = replace(recipe, frozen=4.0, residual=4.0, share_inputs=False)
+    if sharding in ("fsdp", "hsdp") and adapter and framework in HF_FRAMEWORKS | {"litgpt"}:
+        # FSDP wraps adapters apart from their block; measured slopes with the batch show one more bf16 copy of each
+        # block's input alive in backward than without FSDP or with every weight trained (fms-acceleration, 2 and 4 GPUs).
+        recipe = replace(recipe, extra_inputs=1.0)
     if fused_loss:
         recipe = replace(recipe, loss="linear")
-    if family.startswith(("gemma2", "gemma-2")):
-        recipe = replace(recipe, softcap=True)
-    return replace(recipe, dropout=family in ("gpt2",))
+    return replace(
+        recipe, softcap=softcap, fp32_norm=family in FP32_NORM_FAMILIES,
+        shared_norm_input=family in PARALLEL_FAMILIES,
+        fused_gate=framework in HF_FRAMEWORKS and family in FUSED_GATE_FAMILIES, dropout=family in ("gpt2",),
+        fused_qkv=recipe.fused_qkv or (framework in HF_FRAMEWORKS and family in FUSED_QKV_FAMILIES),
+        softmax=recipe.compute if family in LOW_SOFTMAX_FAMILIES else 4.0,
+        activation="gelu_new" if family in GELU_NEW_FAMILIES and framework in HF_FRAMEWORKS else "relu" if family in RELU_FAMILIES else "native",
+    )  # fmt: skip
 
 
 def _profile(recipe: Recipe, framework: Framework, sharding: Sharding, adapter: bool) -> Recipe:
     """What differs from Hugging Face's modules in one framework, by reading its code."""
     if framework == "litgpt":
-        return replace(recipe, adapter=recipe.weight, loss="fp32", kv_expand=True, step_temp=recipe.state)
+        recipe = replace(
+            recipe, adapter=recipe.weight, loss="bf16", kv_expand=True, step_temp=recipe.state, untied=True,
+            lora_dropout=adapter, fused_qkv=True,
+        )  # fmt: skip
+        if recipe.quant:
+            # The bitsandbytes precision plugin replaces bf16-true: what it does not quantise computes in fp32.
+            recipe = replace(recipe, compute=4.0, residual=4.0, adapter=4.0)
+        return recipe
     if framework in ("megatron", "nemo"):
         return replace(
             recipe, grads_persist=True, fused_norm=True, fused_mlp=False, loss="vocab_parallel", adapter=4.0,

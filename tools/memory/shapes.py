@@ -176,14 +176,20 @@ TARGET_NAMES: tuple[str, ...] = (*_GROUPS, *_TARGETS)
 
 
 @lru_cache(maxsize=4096)
-def adapter_linears(arch: Architecture, targets: tuple[str, ...]) -> tuple[Linear, ...]:
-    """The linear layers that LoRA ``targets`` name, fused ones joined; unknown names adapt nothing."""
+def adapter_linears(
+    arch: Architecture, targets: tuple[str, ...], fused_qkv: bool = False, fused_gate: bool = False
+) -> tuple[Linear, ...]:
+    """The linear layers that LoRA ``targets`` name; where the model fuses projections, the fused one is adapted."""
     shape = shape_of(arch)
     by_name = {x.name: x for x in shape.linears}
     wanted: list[str] = []
     for target in targets:
         key = target.strip().lower()
         wanted += _GROUPS.get(key) or _TARGETS.get(key) or ()
+    if fused_qkv and {"q", "k", "v"} & set(wanted):
+        wanted = ["qkv", *(name for name in wanted if name not in ("q", "k", "v"))]
+    if fused_gate and "gate" in wanted and "up" in wanted:
+        wanted = ["gate_up", *(name for name in wanted if name not in ("gate", "up"))]
     found: dict[str, Linear] = {}
     for name in wanted:
         if name == "qkv" and "q" in by_name:

@@ -78,7 +78,9 @@ def moment_bytes(optimizer: Optimizer, state: float, shape: Shape) -> float:
     return _MOMENTS[optimizer] * state
 
 
-def stage_params(shape: Shape, job: Job, first: bool, last: bool) -> tuple[float, float, float]:
+def stage_params(
+    shape: Shape, job: Job, first: bool, last: bool, untied: bool
+) -> tuple[float, float, float]:
     """Parameters of a pipeline stage: in blocks without routed experts, routed experts, and outside blocks."""
     tp, pp = job.tp, job.pp
     layers = -(-shape.layers // pp)
@@ -87,13 +89,13 @@ def stage_params(shape: Shape, job: Job, first: bool, last: bool) -> tuple[float
     experts = shape.routed * share / tp / job.ep
     outside = (shape.embed + max(0, shape.other)) * first + (shape.head or shape.embed * (pp > 1)) * last
     if first and last and shape.tied:
-        outside = shape.embed + max(0, shape.other)
+        outside = shape.embed * (2 if untied else 1) + max(0, shape.other)
     return blocks + min(0, shape.other) * share / tp, experts, outside / tp
 
 
 def states_of(job: Job, shape: Shape, recipe: Recipe, cut: Cut, first: bool, last: bool) -> States:
     """The states of one stage's GPU."""
-    blocks, experts, outside = stage_params(shape, job, first, last)
+    blocks, experts, outside = stage_params(shape, job, first, last, recipe.untied)
     local = blocks + experts + outside
     if job.is_adapter:
         return _adapter_states(job, shape, recipe, cut, blocks + experts, outside)
@@ -113,10 +115,10 @@ def states_of(job: Job, shape: Shape, recipe: Recipe, cut: Cut, first: bool, las
     return States(weights, 0.0, grads, optimizer, temp, local, local, 0.0)
 
 
-def adapter_params(job: Job, shape: Shape) -> int:
+def adapter_params(job: Job, recipe: Recipe) -> int:
     """LoRA entries: r * (in + out) for each adapted matrix (Hu et al. 2021); DoRA adds a magnitude an output row."""
     total = 0
-    for linear in adapter_linears(job.arch, job.lora_targets):
+    for linear in adapter_linears(job.arch, job.lora_targets, recipe.fused_qkv, recipe.fused_gate):
         extra = linear.outputs if job.method == "dora" else 0
         total += (job.lora_rank * (linear.inputs + linear.outputs) + extra) * linear.blocks * linear.copies
     return total
@@ -128,7 +130,7 @@ def _adapter_states(job: Job, shape: Shape, recipe: Recipe, cut: Cut, blocks: fl
         weights = quantised * QUANT_BYTES[recipe.quant] + (blocks - quantised + outside) * recipe.frozen
     else:
         weights = (blocks + outside) * recipe.frozen
-    count = adapter_params(job, shape) / (job.tp * job.pp)
+    count = adapter_params(job, recipe) / (job.tp * job.pp)
     weights /= cut.weights
     adapters = count * recipe.adapter / cut.weights
     grads = count * recipe.adapter / cut.grads

@@ -1,0 +1,406 @@
+"""From a row of measurements as people publish them to a job and a recipe.
+
+Only configuration columns are read. ``notes`` and the framework text are searched for the names of options (Liger,
+chunked loss, tensor-parallel degrees), never for a number that was measured. What a row leaves open takes the
+framework's default, and the row is then marked as loosely specified.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib import resources
+from typing import Any, get_args
+
+from knowledge.errors import InputProblem
+from knowledge.models import find_model
+from knowledge.types import Architecture, Mla, Moe
+from tools.architectures import from_parameters
+from tools.memory.recipe import Recipe, recipe_for
+from tools.workload import Checkpointing, Framework, Job, Optimizer, WorkloadInput, resolve
+
+Row = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A row read: what to estimate and in which terms it was measured."""
+
+    id: str
+    job: Job
+    recipe: Recipe
+    kind: str  # allocated, reserved, nvidia-smi, fits, oom, unknown
+    unit: str
+    unit_bytes: float
+    loose: bool  # the row leaves a driver of memory open, or the architecture is a guess
+    summed: bool  # the figure is the sum over GPUs
+    reads: tuple[str, ...]
+
+
+class Unsupported(ValueError):
+    """The row cannot be estimated; the message says why."""
+
+
+def read_row(row: Row) -> Case:
+    """The case of a row. Raises Unsupported with the reason."""
+    text = " ".join((row.get(key) or "") for key in ("framework", "notes", "source_locator", "trainable_dtype_notes"))
+    open_points: list[str] = []
+    arch = architecture_of(row, open_points)
+    framework = framework_of(row)
+    adapter_like = (row.get("method") or "").strip().lower() in ("lora", "qlora", "dora") or "adapter v" in text.lower()
+    seq = _first_number(row.get("seq_len"), open_points, "seq_len", 2048)
+    batch = _first_number(row.get("micro_batch"), open_points, "micro_batch", 1)
+    n_gpus = _first_number(row.get("n_gpus"), open_points, "n_gpus", 1)
+    tp, pp, cp, ep = _parallel(row, text, open_points)
+    n_gpus = max(n_gpus, tp * pp * cp)
+    given: dict[str, Any] = {
+        "model": {"params_b": 1},
+        "method": _method(row, adapter_like),
+        "precision": _precision(row, adapter_like, framework),
+        "optimizer": _optimizer(row),
+        "seq_len": seq,
+        "micro_batch": batch,
+        "grad_accum": _grad_accum(row, pp),
+        "activation_checkpointing": _checkpointing(row, framework, open_points),
+        "attention": _attention(row),
+        "sharding": _sharding(row, n_gpus),
+        "n_gpus": n_gpus,
+        "cpu_offload": _offload(row),
+        "framework": framework,
+        "compile": (row.get("compile") or "").startswith("yes"),
+        "fused_loss": _fused_loss(text),
+    }
+    rank = re.search(r"\d+", row.get("lora_rank") or "")
+    if adapter_like:
+        given["lora_rank"] = int(rank[0]) if rank else 16
+        given["lora_targets"] = _targets(row, open_points)
+    base = resolve(WorkloadInput.model_validate({k: v for k, v in given.items() if v is not None}))
+    job = replace(base, arch=arch, tp=tp, pp=pp, cp=cp, ep=ep)
+    recipe = _recipe(row, job, text)
+    kind = (row.get("kind") or "unknown").strip()
+    unit = (row.get("unit") or "GB").strip()
+    return Case(
+        id=row.get("id") or "", job=job, recipe=recipe, kind=kind, unit=unit,
+        unit_bytes=2.0**30 if "i" in unit else 1e9, loose=bool(open_points),
+        summed="sum over" in text.lower() and n_gpus > 1, reads=tuple(open_points),
+    )  # fmt: skip
+
+
+# ---- architectures --------------------------------------------------------------------------------------------------
+
+_DIMS = re.compile(r"^(?P<base>.+?) dims(?: \((?P<kv>\d+) KV groups\))?, (?P<layers>\d+) layers(?P<rest>.*)$")
+
+
+def architecture_of(row: Row, open_points: list[str]) -> Architecture:
+    """The architecture that a row's model text names; a generic one of ``params_b`` when nobody knows the name."""
+    name = (row.get("model") or "").strip()
+    cut = _DIMS.match(name)
+    if cut:
+        return _truncated(_named(cut["base"], None) or _generic(row, open_points), cut)
+    size = re.search(r"\d+(\.\d+)?", row.get("params_b") or "")
+    return _named(name, float(size[0]) * 1e9 if size else None) or _generic(row, open_points)
+
+
+def _named(name: str, params: float | None) -> Architecture | None:
+    near: list[str] = []
+    for candidate in _spellings(name):
+        extra = _extras().get(_key(candidate))
+        if extra is not None:
+            return extra
+        try:
+            match = find_model(candidate)
+        except InputProblem as problem:
+            near += problem.candidates
+            continue
+        if match.value.total_params:
+            return match.value
+    # A name spelled otherwise than in the knowledge base: the nearest one whose size is the printed one.
+    for candidate in near:
+        arch = find_model(candidate).value
+        if params and abs(arch.total_params / params - 1) < 0.015:
+            return arch
+    return None
+
+
+_SUFFIX = re.compile(
+    r"[-_ ](chat|instruct|hf|gptq|awq|bnb|4bit|base|it|int4|int8|unsloth|sft|dpo|moe|\d{4}|v\d(\.\d)?)$", re.IGNORECASE
+)
+
+
+def _spellings(name: str) -> list[str]:
+    plain = re.sub(r"\s*\([^)]*\)", "", name).strip()
+    tries = [name, plain, plain.rpartition("/")[2]]
+    current = tries[-1]
+    while (shorter := _SUFFIX.sub("", current)) != current:
+        tries.append(shorter)
+        current = shorter
+    inner = re.search(r"\(([^)]*)\)", name)
+    if inner:
+        tries.append(inner[1])
+    return list(dict.fromkeys(t for t in tries if t))
+
+
+def _key(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+@lru_cache(maxsize=1)
+def _extras() -> dict[str, Architecture]:
+    text = resources.files("evals").joinpath("data/architectures.json").read_text(encoding="utf-8")
+    found = {}
+    for row in json.loads(text)["architectures"]:
+        arch = _extra(row)
+        for name in (row["name"], *row.get("aliases", ())):
+            found[_key(name)] = arch
+    return found
+
+
+def _extra(row: dict[str, Any]) -> Architecture:
+    moe = Moe(*row["moe"]) if row.get("moe") else None
+    mla = Mla(*row["mla"]) if row.get("mla") else None
+    base = Architecture(
+        id=row["name"], family=row.get("family", ""), modality="text", total_params=0, active_params=0,
+        n_layers=row["layers"], hidden_size=row["hidden"], ffn_size=row["ffn"], n_heads=row["heads"],
+        n_kv_heads=row["kv_heads"], head_dim=row["head_dim"], vocab_size=row["vocab"],
+        tied_embeddings=row["tied"], gated_mlp=row["gated"], norm=row["norm"], norms_per_layer=row.get("norms", 2),
+        attention="mla" if mla else "mha", max_seq_len=None, learned_positions=row.get("positions", 0), moe=moe,
+        mla=mla, basis="assumed", source=row["source"],
+    )  # fmt: skip
+    return _counted(base)
+
+
+def _counted(arch: Architecture) -> Architecture:
+    """The architecture with its parameter count summed from its shape."""
+    from tools.memory.shapes import shape_of
+
+    probe = replace(arch, total_params=10**15)
+    shape = shape_of(probe)
+    norms = shape.layers * shape.norms * shape.hidden * (2 if arch.norm == "layernorm" else 1)
+    total = shape.linear_weights + shape.embed + shape.head + norms + arch.hidden_size * (arch.learned_positions + 1)
+    return replace(arch, total_params=total, active_params=total)
+
+
+def _truncated(arch: Architecture, cut: re.Match[str]) -> Architecture:
+    moe = arch.moe
+    dense = re.search(r"\((\d+) dense\)", cut["rest"])
+    if moe is not None:
+        moe = replace(moe, first_dense_layers=int(dense[1]) if dense else min(moe.first_dense_layers, 1))
+    changed = replace(
+        arch, id=f"{arch.id} cut to {cut['layers']} layers", n_layers=int(cut["layers"]), moe=moe, mtp_params=0,
+        n_kv_heads=int(cut["kv"]) if cut["kv"] else arch.n_kv_heads,
+    )  # fmt: skip
+    return _counted(changed)
+
+
+_VOCABULARY = (
+    ("qwen", 152064), ("llama-3", 128256), ("llama3", 128256), ("gemma", 256000), ("llama", 32000),
+    ("mistral", 32768), ("phi", 100352), ("glm", 151552), ("deepseek", 129280), ("gpt", 50304), ("mpt", 50368),
+)  # fmt: skip
+
+
+def _generic(row: Row, open_points: list[str]) -> Architecture:
+    name = (row.get("model") or "").lower()
+    size = re.search(r"\d+(\.\d+)?", row.get("params_b") or "") or re.search(r"(\d+(\.\d+)?)(?=b\b)", name)
+    if not size:
+        raise Unsupported(f"the model {row.get('model')!r} is unknown and no parameter count is given")
+    open_points.append("model")
+    given: dict[str, Any] = {"params_b": float(size[0])}
+    for family, vocab in _VOCABULARY:
+        if family in name:
+            given["vocab_size"] = vocab
+            break
+    experts = re.search(r"(\d+)x\d", name)
+    if experts:
+        given |= {"n_experts": int(experts[1]), "experts_per_token": 2}
+    return from_parameters(given)[0]
+
+
+# ---- columns --------------------------------------------------------------------------------------------------------
+
+_FRAMEWORKS: tuple[tuple[str, Framework], ...] = (
+    ("fms-hf-tuning", "fms"), ("megatron", "megatron"), ("torchtitan", "torchtitan"), ("torchtrain", "torchtitan"),
+    ("torchtune", "torchtune"), ("litgpt", "litgpt"), ("composer", "llm-foundry"), ("llm-foundry", "llm-foundry"),
+    ("colossal", "deepspeed"), ("arctic", "deepspeed"), ("unsloth", "unsloth"), ("axolotl", "axolotl"),
+    ("llama-factory", "llama-factory"), ("trl", "trl"), ("nemo", "nemo"), ("maxtext", "maxtext"),
+    ("nanogpt", "nanogpt"), ("deepspeed", "deepspeed"),
+)  # fmt: skip
+
+
+def framework_of(row: Row) -> Framework:
+    """The framework whose conventions a row follows; Hugging Face's where the text names none that is known."""
+    text = (row.get("framework") or "").lower()
+    for word, name in _FRAMEWORKS:
+        if word in text:
+            return name
+    return "hf"
+
+
+def _first_number(text: str | None, open_points: list[str], name: str, default: int) -> int:
+    match = re.search(r"\d[\d,]*(?:\.\d+)?", text or "")
+    if not match:
+        open_points.append(name)
+        return default
+    if re.search(r"dynamic|unknown|default|short|any|local", (text or "").lower()) and name != "n_gpus":
+        open_points.append(name)
+    return max(1, int(float(match[0].replace(",", ""))))
+
+
+def _parallel(row: Row, text: str, open_points: list[str]) -> tuple[int, int, int, int]:
+    degrees = []
+    for name in ("tp", "pp", "cp"):
+        match = re.search(r"\d+", row.get(name) or "")
+        if not match:
+            open_points.append(name)
+        degrees.append(int(match[0]) if match else 1)
+    experts = re.search(r"\bEP\s?=?(\d+)", f"{row.get('sharding') or ''} {text}")
+    return degrees[0], degrees[1], degrees[2], int(experts[1]) if experts else 1
+
+
+def _method(row: Row, adapter_like: bool) -> str:
+    method = (row.get("method") or "").strip().lower()
+    notes = (row.get("notes") or "").lower()
+    if method in ("lora", "qlora", "dora", "dpo", "orpo", "kto", "grpo", "ppo", "pretrain", "full", "reward"):
+        return method
+    if adapter_like:
+        return "qlora" if _quant(row) else "lora"
+    for name in ("orpo", "kto", "dpo", "grpo", "ppo", "reward"):
+        if name in notes:
+            return name
+    if "simpo" in notes:
+        return "orpo"  # like ORPO, chosen and rejected without a reference model
+    return "full"
+
+
+def _quant(row: Row) -> str | None:
+    dtype = (row.get("weight_dtype") or "").lower()
+    if "gptq" in dtype or "awq" in dtype or "hqq" in dtype:
+        return "int8" if "int8" in dtype else "int4"
+    if "nf4" in dtype or "bnb-4bit" in dtype:
+        return "nf4"
+    if "int8" in dtype:
+        return "int8"
+    if "mxfp4" in dtype:
+        return "mxfp4"
+    return "fp4" if "fp4" in dtype else None
+
+
+def _precision(row: Row, adapter_like: bool, framework: Framework) -> str:
+    dtype = (row.get("weight_dtype") or "").lower()
+    quant = _quant(row)
+    if quant and adapter_like:
+        return quant
+    if "fp32" in dtype or "amp" in dtype:
+        return "bf16_mixed"
+    if (row.get("method") or "") == "qlora":
+        return "nf4"
+    return "bf16"
+
+
+def _optimizer(row: Row) -> Optimizer:
+    text = (row.get("optimizer") or "").lower()
+    if "galore" in text or "apollo" in text:
+        return "galore"
+    if "muon" in text:
+        return "muon"
+    eight = "8bit" in text or "8-bit" in text or (row.get("optimizer_state_dtype") or "") == "int8"
+    if "paged" in text:
+        return "paged_adamw_8bit" if eight else "paged_adamw"
+    for name in get_args(Optimizer):
+        if name in ("adafactor", "lion") and name in text:
+            return name  # type: ignore[no-any-return]
+    if "sgd" in text and "adam" not in text:
+        return "sgd"
+    return "adamw_8bit" if eight else "adamw"
+
+
+def _grad_accum(row: Row, pp: int) -> int:
+    match = re.fullmatch(r"\s*(\d+)\s*", row.get("grad_accum") or "")
+    return int(match[1]) if match else 1
+
+
+def _checkpointing(row: Row, framework: Framework, open_points: list[str]) -> Checkpointing:
+    text = (row.get("activation_checkpointing") or "").strip().lower()
+    if text in ("yes", "true", "full"):
+        return "full"
+    if text in ("no", "false", "none"):
+        return "none"
+    if text.startswith("select"):
+        return "selective"
+    open_points.append("activation_checkpointing")
+    return "selective" if framework == "torchtitan" else "full"
+
+
+def _attention(row: Row) -> str:
+    text = (row.get("attention") or "").lower()
+    if "eager" in text:
+        return "eager"
+    return "flash" if "flash" in text else "sdpa"
+
+
+def _sharding(row: Row, n_gpus: int) -> str:
+    text = (row.get("sharding") or "").lower()
+    if "shard_grad_op" in text:
+        return "zero2"
+    for name in ("zero1", "zero2", "zero3", "hsdp", "ddp"):
+        if name in text:
+            return name
+    if "gemini" in text:
+        return "zero3"
+    if "fsdp" in text:
+        return "fsdp"
+    return "none" if n_gpus == 1 or "none" in text or "device_map" in text else "fsdp"
+
+
+def _offload(row: Row) -> str:
+    text = (row.get("cpu_offload") or "").lower()
+    if not text or text in ("no", "unknown") or text.startswith("activation"):
+        return "none"
+    return "all" if "param" in text or text == "yes" else "optimizer"
+
+
+def _fused_loss(text: str) -> bool:
+    low = re.sub(r"\S*liger\.csv|no liger", "", text.lower())
+    return bool(re.search(r"liger|fused-linear|\bcce\b|fused linear cross", low))
+
+
+def _targets(row: Row, open_points: list[str]) -> list[str]:
+    text = (row.get("lora_targets") or "").strip().lower()
+    if text in ("", "unknown"):
+        open_points.append("lora_targets")
+        return ["all-linear"]
+    if text.startswith("default"):
+        return ["qkvo"] if "qkvo" in text else ["qv"]
+    if text == "n/a":
+        return ["qv"]
+    return [part for part in re.split(r"[\s,]+", text) if part]
+
+
+# ---- recipes --------------------------------------------------------------------------------------------------------
+
+
+_BF16_LOSS = frozenset({"gpt_bigcode-santacoder", "bigcode/starcoder"})  # modeling_gpt_bigcode before 4.45
+
+
+def _recipe(row: Row, job: Job, text: str) -> Recipe:
+    recipe = recipe_for(job)
+    low = text.lower()
+    if "foak" in low:
+        recipe = replace(recipe, fused_norm=True, loss="fused_ce" if recipe.loss != "linear" else "linear")
+    if job.arch.id in _BF16_LOSS and recipe.loss != "linear":
+        recipe = replace(recipe, loss="autocast_shift" if "bf16 flag true" in low else "bf16_shift")
+    elif "foak" not in low and job.framework in ("hf", "fms", "trl", "axolotl", "llama-factory") and recipe.loss == "hf":
+        recipe = replace(recipe, loss="hf_trainer")
+    if "bf16 flag unset" in low and "fp16 flag unset" in low:
+        recipe = replace(recipe, lora_autocast=False)
+    if "baseline-peft" in low and recipe.quant and job.n_gpus == 1:
+        recipe = replace(recipe, frozen=4.0, residual=4.0, share_inputs=False)
+    if job.framework == "litgpt" and re.search(r"adapter v2|adapter_v2", low):
+        recipe = replace(recipe, linear_outputs=True)
+    if job.sharding == "fsdp" and job.is_adapter and re.search(r"torch 2\.[01]|\(2023", low):
+        recipe = replace(recipe, flat_frozen_grads=True)  # FSDP1 of 2023: frozen flat parameters got full gradients
+    if job.framework == "torchtitan":
+        if "non-chunked" not in low and "chunked cross" in low:
+            recipe = replace(recipe, loss="chunked")
+    return recipe
