@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from evals.measured_rows import Case, Row, architecture_of
-from tools.memory.recipe import recipe_for
+from evals.measured_models import Row, architecture_of
+from evals.measured_rows import Case
+from tools.memory.profiles import recipe_for
 from tools.workload import WorkloadInput, resolve
 
 

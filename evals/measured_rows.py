@@ -7,21 +7,14 @@ framework's default, and the row is then marked as loosely specified.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from importlib import resources
 from typing import Any, get_args
 
-from knowledge.errors import InputProblem
-from knowledge.models import find_model
-from knowledge.types import Architecture, Mla, Moe
-from tools.architectures import from_parameters
-from tools.memory.recipe import Recipe, recipe_for
+from evals.measured_models import Row, architecture_of
+from tools.memory.profiles import recipe_for, upcast_for_kbit
+from tools.memory.recipe import Recipe
 from tools.workload import Checkpointing, Framework, Job, Optimizer, WorkloadInput, resolve
-
-Row = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +30,6 @@ class Case:
     loose: bool  # the row leaves a driver of memory open, or the architecture is a guess
     summed: bool  # the figure is the sum over GPUs
     reads: tuple[str, ...]
-
-
-class Unsupported(ValueError):
-    """The row cannot be estimated; the message says why."""
 
 
 def read_row(row: Row) -> Case:
@@ -86,135 +75,6 @@ def read_row(row: Row) -> Case:
         unit_bytes=2.0**30 if "i" in unit else 1e9, loose=bool(open_points),
         summed="sum over" in text.lower() and n_gpus > 1, reads=tuple(open_points),
     )  # fmt: skip
-
-
-# ---- architectures --------------------------------------------------------------------------------------------------
-
-_DIMS = re.compile(r"^(?P<base>.+?) dims(?: \((?P<kv>\d+) KV groups\))?, (?P<layers>\d+) layers(?P<rest>.*)$")
-
-
-def architecture_of(row: Row, open_points: list[str]) -> Architecture:
-    """The architecture that a row's model text names; a generic one of ``params_b`` when nobody knows the name."""
-    name = (row.get("model") or "").strip()
-    cut = _DIMS.match(name)
-    if cut:
-        return _truncated(_named(cut["base"], None) or _generic(row, open_points), cut)
-    size = re.search(r"\d+(\.\d+)?", row.get("params_b") or "")
-    return _named(name, float(size[0]) * 1e9 if size else None) or _generic(row, open_points)
-
-
-def _named(name: str, params: float | None) -> Architecture | None:
-    near: list[str] = []
-    for candidate in _spellings(name):
-        extra = _extras().get(_key(candidate))
-        if extra is not None:
-            return extra
-        try:
-            match = find_model(candidate)
-        except InputProblem as problem:
-            near += problem.candidates
-            continue
-        if match.value.total_params:
-            return match.value
-    # A name spelled otherwise than in the knowledge base: the nearest one whose size is the printed one.
-    for candidate in near:
-        arch = find_model(candidate).value
-        if params and abs(arch.total_params / params - 1) < 0.015:
-            return arch
-    return None
-
-
-_SUFFIX = re.compile(
-    r"[-_ ](chat|instruct|hf|gptq|awq|bnb|4bit|base|it|int4|int8|unsloth|sft|dpo|moe|\d{4}|v\d(\.\d)?)$", re.IGNORECASE
-)
-
-
-def _spellings(name: str) -> list[str]:
-    plain = re.sub(r"\s*\([^)]*\)", "", name).strip()
-    tries = [name, plain, plain.rpartition("/")[2]]
-    current = tries[-1]
-    while (shorter := _SUFFIX.sub("", current)) != current:
-        tries.append(shorter)
-        current = shorter
-    inner = re.search(r"\(([^)]*)\)", name)
-    if inner:
-        tries.append(inner[1])
-    return list(dict.fromkeys(t for t in tries if t))
-
-
-def _key(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
-
-
-@lru_cache(maxsize=1)
-def _extras() -> dict[str, Architecture]:
-    text = resources.files("evals").joinpath("data/architectures.json").read_text(encoding="utf-8")
-    found = {}
-    for row in json.loads(text)["architectures"]:
-        arch = _extra(row)
-        for name in (row["name"], *row.get("aliases", ())):
-            found[_key(name)] = arch
-    return found
-
-
-def _extra(row: dict[str, Any]) -> Architecture:
-    moe = Moe(*row["moe"]) if row.get("moe") else None
-    mla = Mla(*row["mla"]) if row.get("mla") else None
-    base = Architecture(
-        id=row["name"], family=row.get("family", ""), modality="text", total_params=0, active_params=0,
-        n_layers=row["layers"], hidden_size=row["hidden"], ffn_size=row["ffn"], n_heads=row["heads"],
-        n_kv_heads=row["kv_heads"], head_dim=row["head_dim"], vocab_size=row["vocab"],
-        tied_embeddings=row["tied"], gated_mlp=row["gated"], norm=row["norm"], norms_per_layer=row.get("norms", 2),
-        attention="mla" if mla else "mha", max_seq_len=None, learned_positions=row.get("positions", 0), moe=moe,
-        mla=mla, basis="assumed", source=row["source"],
-    )  # fmt: skip
-    return _counted(base)
-
-
-def _counted(arch: Architecture) -> Architecture:
-    """The architecture with its parameter count summed from its shape."""
-    from tools.memory.shapes import shape_of
-
-    probe = replace(arch, total_params=10**15)
-    shape = shape_of(probe)
-    norms = shape.layers * shape.norms * shape.hidden * (2 if arch.norm == "layernorm" else 1)
-    total = shape.linear_weights + shape.embed + shape.head + norms + arch.hidden_size * (arch.learned_positions + 1)
-    return replace(arch, total_params=total, active_params=total)
-
-
-def _truncated(arch: Architecture, cut: re.Match[str]) -> Architecture:
-    moe = arch.moe
-    dense = re.search(r"\((\d+) dense\)", cut["rest"])
-    if moe is not None:
-        moe = replace(moe, first_dense_layers=int(dense[1]) if dense else min(moe.first_dense_layers, 1))
-    changed = replace(
-        arch, id=f"{arch.id} cut to {cut['layers']} layers", n_layers=int(cut["layers"]), moe=moe, mtp_params=0,
-        n_kv_heads=int(cut["kv"]) if cut["kv"] else arch.n_kv_heads,
-    )  # fmt: skip
-    return _counted(changed)
-
-
-_VOCABULARY = (
-    ("qwen", 152064), ("llama-3", 128256), ("llama3", 128256), ("gemma", 256000), ("llama", 32000),
-    ("mistral", 32768), ("phi", 100352), ("glm", 151552), ("deepseek", 129280), ("gpt", 50304), ("mpt", 50368),
-)  # fmt: skip
-
-
-def _generic(row: Row, open_points: list[str]) -> Architecture:
-    name = (row.get("model") or "").lower()
-    size = re.search(r"\d+(\.\d+)?", row.get("params_b") or "") or re.search(r"(\d+(\.\d+)?)(?=b\b)", name)
-    if not size:
-        raise Unsupported(f"the model {row.get('model')!r} is unknown and no parameter count is given")
-    open_points.append("model")
-    given: dict[str, Any] = {"params_b": float(size[0])}
-    for family, vocab in _VOCABULARY:
-        if family in name:
-            given["vocab_size"] = vocab
-            break
-    experts = re.search(r"(\d+)x\d", name)
-    if experts:
-        given |= {"n_experts": int(experts[1]), "experts_per_token": 2}
-    return from_parameters(given)[0]
 
 
 # ---- columns --------------------------------------------------------------------------------------------------------
@@ -265,12 +125,10 @@ def _method(row: Row, adapter_like: bool) -> str:
         return method
     if adapter_like:
         return "qlora" if _quant(row) else "lora"
-    for name in ("orpo", "kto", "dpo", "grpo", "ppo", "reward"):
-        if name in notes:
-            return name
     if "simpo" in notes:
         return "orpo"  # like ORPO, chosen and rejected without a reference model
-    return "full"
+    found = re.search(r"\b(orpo|kto|dpo|grpo)\b", notes)
+    return found[1] if found else "full"
 
 
 def _quant(row: Row) -> str | None:
@@ -390,17 +248,29 @@ def _recipe(row: Row, job: Job, text: str) -> Recipe:
         recipe = replace(recipe, fused_norm=True, loss="fused_ce" if recipe.loss != "linear" else "linear")
     if job.arch.id in _BF16_LOSS and recipe.loss != "linear":
         recipe = replace(recipe, loss="autocast_shift" if "bf16 flag true" in low else "bf16_shift")
-    elif "foak" not in low and job.framework in ("hf", "fms", "trl", "axolotl", "llama-factory") and recipe.loss == "hf":
+    elif (
+        "foak" not in low and job.framework in ("hf", "fms", "trl", "axolotl", "llama-factory") and recipe.loss == "hf"
+    ):
         recipe = replace(recipe, loss="hf_trainer")
     if "bf16 flag unset" in low and "fp16 flag unset" in low:
         recipe = replace(recipe, lora_autocast=False)
     if "baseline-peft" in low and recipe.quant and job.n_gpus == 1:
-        recipe = replace(recipe, frozen=4.0, residual=4.0, share_inputs=False)
+        recipe = upcast_for_kbit(recipe)
     if job.framework == "litgpt" and re.search(r"adapter v2|adapter_v2", low):
         recipe = replace(recipe, linear_outputs=True)
-    if job.sharding == "fsdp" and job.is_adapter and re.search(r"torch 2\.[01]|\(2023", low):
+    if job.framework == "litgpt" and job.sharding == "fsdp" and job.is_adapter and "torch 2.1" in low:
         recipe = replace(recipe, flat_frozen_grads=True)  # FSDP1 of 2023: frozen flat parameters got full gradients
-    if job.framework == "torchtitan":
-        if "non-chunked" not in low and "chunked cross" in low:
-            recipe = replace(recipe, loss="chunked")
+    if "colossal" in low:
+        # coati: the caller holds the fp32 outputs; passes without gradient leave logits and log-softmax; small buckets.
+        recipe = replace(recipe, loss="hf_kept", pass_logits=8.0, bucket=0.0)
+    if re.search(r"activation", (row.get("cpu_offload") or "").lower()):
+        recipe = replace(recipe, inputs_on_host=True)
+    elif job.framework == "unsloth":
+        recipe = replace(recipe, inputs_on_host=False)
+    if "tiledmlp" in low or "tiled mlp" in low:
+        recipe = replace(recipe, tiled_mlp=True)
+    if "reshard_after_forward=never" in low:
+        recipe = replace(recipe, reshard=False)
+    if job.framework == "torchtitan" and "non-chunked" not in low and "chunked cross" in low:
+        recipe = replace(recipe, loss="chunked")
     return recipe

@@ -26,13 +26,14 @@ from tools.workload import Attention, Checkpointing
 
 @dataclass(frozen=True, slots=True)
 class BlockCost:
-    """Bytes a token of one block: kept by an average block, and the largest block's saved tensors and heights.
+    """Bytes a token of one block: kept by a dense and by an expert block, and the heights of the largest block.
 
     ``mlp_height`` and ``attention_height`` are all that is alive in the block's MLP and attention while it is
     recomputed and goes backward; the larger of the two counts.
     """
 
-    kept: float
+    kept_dense: float
+    kept_experts: float
     kept_square: float
     saved: float
     saved_square: float
@@ -40,6 +41,9 @@ class BlockCost:
     mlp_height_square: float
     attention_height: float
     attention_height_square: float
+
+
+TILES = 8.0  # ALST slices the sequence into about its length over the hidden size; at least this many
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +64,15 @@ def block_cost(
     h, r, c = shape.hidden / tp, recipe.residual, recipe.compute
     first, second = _norms(shape, recipe, trained, tp)
     square, square_height = _scores(shape, recipe, attention, tp)
-    core = _attention(shape, recipe, arch, trained, attention, tp) + _adapters(recipe, targets, rank, tp, _ATTENTION_SIDE)
+    core = _attention(shape, recipe, arch, trained, attention, tp) + _adapters(
+        recipe, targets, rank, tp, _ATTENTION_SIDE
+    )
     if recipe.linear_outputs:
         core += c * (shape.q + shape.k + shape.v + 2 * shape.hidden + (2 if shape.gated else 1) * shape.ffn) / tp
     lora = _adapters(recipe, targets, rank, tp, None) - _adapters(recipe, targets, rank, tp, _ATTENTION_SIDE)
     dense = _mlp(shape, recipe, names, trained, shape.ffn, "", tp)
     expert = _experts(shape, recipe, names, trained, tp)
-    layers = max(1, shape.layers)
-    mlp = (dense.saved * shape.dense_layers + expert.saved * shape.moe_layers) / layers + lora
-    saved = first + second + core + mlp
+    rest = first + second + core + lora
     kinds = [kind for kind, count in ((dense, shape.dense_layers), (expert, shape.moe_layers)) if count]
     largest = max((kind.saved for kind in kinds), default=0.0) + lora
     height = max((kind.height for kind in kinds), default=0.0) + lora
@@ -78,13 +82,16 @@ def block_cost(
     if not trained and "down" in names and recipe.adapter > c and not _cast(recipe):
         passing += (recipe.adapter + c) * h  # the gradient cast for the last adapter before the block is recomputed
     back = c * (shape.q + shape.k + shape.v + shape.out) / tp if attention != "eager" else 0.0
-    kept, kept_square = saved, square
+    kept = [rest + dense.saved, rest + expert.saved]
+    kept_square = square
     if checkpointing == "full":
-        kept, kept_square = r * h, 0.0
+        inputs = 0.0 if recipe.inputs_on_host else r * h
+        kept, kept_square = [inputs, inputs], 0.0
     elif checkpointing == "selective":
-        kept, kept_square = _selective(shape, recipe, saved, r * h, tp), 0.0
+        kept, kept_square = [_selective(shape, recipe, saved, r * h, tp) for saved in kept], 0.0
     return BlockCost(
-        kept=kept,
+        kept_dense=kept[0],
+        kept_experts=kept[1],
         kept_square=kept_square,
         saved=first + second + core + largest,
         saved_square=square,
@@ -113,9 +120,7 @@ def _norms(shape: Shape, recipe: Recipe, trained: bool, tp: int) -> tuple[float,
     return half, half
 
 
-def _attention(
-    shape: Shape, recipe: Recipe, arch: Architecture, trained: bool, attention: Attention, tp: int
-) -> float:
+def _attention(shape: Shape, recipe: Recipe, arch: Architecture, trained: bool, attention: Attention, tp: int) -> float:
     """The norm's output as the projections' input, queries, keys, values, output, log-sum-exp."""
     h, c = shape.hidden, recipe.compute
     wide = 1.0 if tp == 1 or recipe.tp_regather else float(tp)  # gathered inputs stay alive where they are not redone
@@ -185,6 +190,8 @@ def _mlp(shape: Shape, recipe: Recipe, names: frozenset[str], trained: bool, f: 
         height = max(height, base + c * width, base + own)
     if recipe.dropout:
         inputs += h / tp
+    if recipe.tiled_mlp:
+        saved, height = saved / TILES, height / TILES
     return _Mlp(inputs + saved, inputs + height)
 
 
@@ -204,9 +211,7 @@ def _experts(shape: Shape, recipe: Recipe, names: frozenset[str], trained: bool,
     return _Mlp(saved, height)
 
 
-def _adapters(
-    recipe: Recipe, targets: tuple[Linear, ...], rank: int, tp: int, only: frozenset[str] | None
-) -> float:
+def _adapters(recipe: Recipe, targets: tuple[Linear, ...], rank: int, tp: int, only: frozenset[str] | None) -> float:
     """Inputs and low-rank hidden values that LoRA keeps for its own gradients."""
     total, seen = 0.0, set()
     own_copy = recipe.adapter > recipe.compute and not recipe.fused_lora

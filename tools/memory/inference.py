@@ -57,8 +57,8 @@ def estimate_inference(job: Job) -> MemoryBill:
     activations = tokens * (4.0 * shape.hidden + 2.0 * (3 * widest + shape.q / job.tp))
     logits = job.micro_batch * shape.vocab * 6.0 / job.tp
     live = weights + cache + activations + logits + overhead.LIVE_FIXED_BYTES
-    context = overhead.CONTEXT_BYTES + (overhead.NCCL_BYTES if gpus > 1 else 0.0)
-    card = live * (1 + overhead.RESERVED_SHARE / 2) + overhead.RESERVED_FIXED_BYTES + context
+    context = overhead.context_bytes(gpus)
+    card = live * (1 + overhead.RESERVED_SHARE / 2) + context  # servers allocate their cache once, in one piece
     parts = {
         "weights": weights, "kv_cache": cache, "gradients": 0.0, "optimizer_states": 0.0,
         "activations": activations, "logits": logits,

@@ -21,7 +21,10 @@ LOSS_BYTES: dict[str, tuple[float, float, float]] = {
     "autocast_shift": (8, 14, 18),  # the same under autocast, which runs the loss in fp32
     "chunked": (6, 7.25, 9),  # logits in 8 chunks: each chunk's log-softmax stays, one chunk's gradients at a time
     "bf16": (4, 6, 8),
-    "vocab_parallel": (6, 6, 8),
+    "titan": (8, 10, 16),  # the model returns fp32 logits and the caller holds them
+    "hf_kept": (8, 12, 16),  # transformers before 4.45 with the outputs held by the caller
+    "fused_bf16": (2, 2, 4),  # a fused kernel on bf16 logits, gradient beside them (flash-attn's, llm-foundry)
+    "vocab_parallel": (6, 6, 6),  # fp32 logits become their softmax and gradient in place, then bf16
 }
 
 
@@ -34,7 +37,7 @@ class LossCost:
     backward: float
 
 
-def loss_cost(shape: Shape, recipe: Recipe, tokens: float, tp: int, trained: bool) -> LossCost:
+def loss_cost(shape: Shape, recipe: Recipe, tokens: float, tp: int, trained: bool, passes: float = 0.0) -> LossCost:
     """The loss of ``tokens`` tokens on one GPU; the vocabulary is cut over the tensor-parallel group."""
     entries = tokens * shape.vocab / tp
     if recipe.loss == "linear":
@@ -43,7 +46,7 @@ def loss_cost(shape: Shape, recipe: Recipe, tokens: float, tp: int, trained: boo
         grad = tokens * shape.hidden * recipe.compute
         weight = shape.vocab * shape.hidden / tp * recipe.compute if trained else 0.0
         return LossCost(grad + weight, chunk + grad + weight, grad + weight)
-    kept, forward, backward = LOSS_BYTES[recipe.loss]
+    kept, forward, backward = (n + recipe.pass_logits * passes for n in LOSS_BYTES[recipe.loss])
     if recipe.softcap:
         kept, forward, backward = kept + 2, forward + 2, backward + 2
     return LossCost(kept * entries, forward * entries, backward * entries)

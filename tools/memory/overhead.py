@@ -6,14 +6,33 @@ The figures below are printed by ``python -m evals.calibrate_memory``; a test ho
 from __future__ import annotations
 
 # Live bytes outside the model of tensors: library workspaces (cuBLAS keeps 8-32 MiB a stream), rotary caches, buffers.
-LIVE_FIXED_BYTES = 0.1e9
-# Reserved above live bytes: block rounding and fragmentation of the caching allocator.
-RESERVED_SHARE = 0.06
-RESERVED_FIXED_BYTES = 0.25e9
+LIVE_FIXED_BYTES = 0.0
+# Reserved above live bytes: block rounding and fragmentation of the caching allocator; and, when several GPUs talk,
+# blocks that communication streams hold and compute streams cannot reuse.
+RESERVED_SHARE = 0.075
+RESERVED_FIXED_BYTES = 1.1e9
 # Outside PyTorch's allocator: CUDA context and kernels, and NCCL's buffers when several GPUs talk.
 CONTEXT_BYTES = 0.6e9
 NCCL_BYTES = 0.7e9
 
 # 90 % intervals as ratios to the prediction: of live bytes, and of what the card must hold.
-LIVE_LOW, LIVE_HIGH = 0.86, 1.16
-CARD_LOW, CARD_HIGH = 0.85, 1.20
+LIVE_LOW, LIVE_HIGH = 0.88, 1.07
+CARD_LOW, CARD_HIGH = 0.89, 1.19
+
+# A row or question that leaves the architecture or the sequence length open deserves this much wider an interval.
+LOOSE_FACTOR = 1.5
+
+
+def reserved_bytes(live_bytes: float, n_gpus: int) -> float:
+    """What the caching allocator holds for ``live_bytes`` of tensors."""
+    return live_bytes * (1 + RESERVED_SHARE) + (RESERVED_FIXED_BYTES if n_gpus > 1 else 0.0)
+
+
+def context_bytes(n_gpus: int) -> float:
+    """What lies outside the allocator."""
+    return CONTEXT_BYTES + (NCCL_BYTES if n_gpus > 1 else 0.0)
+
+
+def loose_interval(value: float, low: float, high: float) -> tuple[float, float]:
+    """The interval widened by ``LOOSE_FACTOR`` on each side."""
+    return value / (value / low) ** LOOSE_FACTOR, value * (high / value) ** LOOSE_FACTOR

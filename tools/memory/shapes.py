@@ -54,14 +54,17 @@ class Shape:
     embed: int
     head: int
     block: int  # parameters of the largest block
-    attention_block: int  # its part without experts
+    dense_block: int
+    attention_block: int  # an expert block without its routed experts
     experts_block: int  # parameters of all routed experts of one MoE block
     routed: int  # parameters of all routed experts of the model
+    norm_weights: int
     linear_weights: int  # entries of all linear layers in the blocks (what 4-bit loaders quantise)
     other: int
     total: int
     tied: bool
     linears: tuple[Linear, ...]
+    widest: int  # entries of the largest linear layer
     low_rank: int = 0  # widths of MLA's compressed queries and keys/values, saved once a token
 
 
@@ -104,9 +107,11 @@ def shape_of(arch: Architecture) -> Shape:
         experts=moe.n_experts if moe else 0, top_k=moe.experts_per_token if moe else 0,
         vocab=arch.vocab_size, gated=arch.gated_mlp, rms=arch.norm == "rmsnorm", norms=arch.norms_per_layer,
         embed=embed, head=head, block=max(block_dense if moe_layers < layers else 0, block_moe if moe_layers else 0),
-        attention_block=attention + shared + norms, experts_block=experts if moe_layers else 0,
+        dense_block=block_dense, attention_block=attention + shared + norms, norm_weights=layers * norms,
+        experts_block=experts if moe_layers else 0,
         routed=experts * moe_layers, linear_weights=in_linears, other=other, total=total,
         tied=arch.tied_embeddings, linears=linears,
+        widest=max((x.inputs * x.outputs for x in linears), default=0),
         low_rank=(mla.kv_lora_rank + (mla.q_lora_rank or 0)) if mla else 0,
     )  # fmt: skip
 

@@ -61,6 +61,22 @@ _MOMENTS: dict[Optimizer, float] = {
 }  # fmt: skip
 EIGHT_BIT = 1 + 4 / 256
 GALORE_RANK = 128
+GPUS_PER_NODE = 8
+
+
+def host_bytes(job: Job, shape: Shape) -> float:
+    """Host memory of one node for offloaded states: fp32 master, two moments and gradients (ZeRO-Offload, Ren et al.
+    2021, section 4: 16 bytes a parameter), and bf16 weights too when parameters are offloaded; each node holds its
+    GPUs' share. NVMe offload leaves only pinned buffers, about one gathered block a GPU.
+    """
+    if job.offload == "none":
+        return 0.0
+    nodes = max(1, -(-job.n_gpus // GPUS_PER_NODE))
+    if job.offload == "nvme":
+        return 4.0 * shape.block * min(job.n_gpus, GPUS_PER_NODE)
+    if job.is_adapter:
+        return 2.0 * shape.total / nodes if job.offload == "all" else 0.0
+    return (18.0 if job.offload == "all" else 16.0) * shape.total / nodes
 
 
 def moment_bytes(optimizer: Optimizer, state: float, shape: Shape) -> float:
@@ -78,19 +94,30 @@ def moment_bytes(optimizer: Optimizer, state: float, shape: Shape) -> float:
     return _MOMENTS[optimizer] * state
 
 
-def stage_params(
-    shape: Shape, job: Job, first: bool, last: bool, untied: bool
-) -> tuple[float, float, float]:
+def stage_layers(shape: Shape, job: Job, first: bool) -> tuple[int, int]:
+    """Dense and expert blocks of the first or of a later pipeline stage; a model's dense blocks come first."""
+    layers = -(-shape.layers // job.pp)
+    if job.pp == 1:
+        return shape.dense_layers, shape.moe_layers
+    dense = min(layers, shape.dense_layers) if first or not shape.moe_layers else 0
+    return dense, layers - dense
+
+
+def stage_params(shape: Shape, job: Job, first: bool, last: bool, untied: bool) -> tuple[float, float, float]:
     """Parameters of a pipeline stage: in blocks without routed experts, routed experts, and outside blocks."""
-    tp, pp = job.tp, job.pp
-    layers = -(-shape.layers // pp)
-    share = layers / shape.layers
-    blocks = (shape.total - shape.embed - shape.head - shape.other - shape.routed) * share / tp
-    experts = shape.routed * share / tp / job.ep
-    outside = (shape.embed + max(0, shape.other)) * first + (shape.head or shape.embed * (pp > 1)) * last
+    tp = job.tp
+    dense, moe = stage_layers(shape, job, first)
+    if shape.linears:
+        blocks = (
+            dense * shape.dense_block + moe * shape.attention_block + min(0, shape.other) * (dense + moe) / shape.layers
+        )
+    else:
+        blocks = float(shape.block * (dense + moe))
+    experts = moe * shape.experts_block / job.ep
+    outside = (shape.embed + max(0, shape.other)) * first + (shape.head or shape.embed * (job.pp > 1)) * last
     if first and last and shape.tied:
         outside = shape.embed * (2 if untied else 1) + max(0, shape.other)
-    return blocks + min(0, shape.other) * share / tp, experts, outside / tp
+    return blocks / tp, experts / tp, outside / tp
 
 
 def states_of(job: Job, shape: Shape, recipe: Recipe, cut: Cut, first: bool, last: bool) -> States:
@@ -110,7 +137,7 @@ def states_of(job: Job, shape: Shape, recipe: Recipe, cut: Cut, first: bool, las
     if job.offload != "none":
         optimizer, temp = 0.0, 0.0
         if job.offload in ("all", "nvme"):
-            weights = 0.0 if cut.weights > 1 or job.sharding == "none" else weights
+            weights = 0.0 if job.sharding in ("none", "zero3", "fsdp", "hsdp") else weights
             grads = 0.0
     return States(weights, 0.0, grads, optimizer, temp, local, local, 0.0)
 
@@ -125,7 +152,7 @@ def adapter_params(job: Job, recipe: Recipe) -> int:
 
 
 def _adapter_states(job: Job, shape: Shape, recipe: Recipe, cut: Cut, blocks: float, outside: float) -> States:
-    quantised = min(blocks, shape.linear_weights / (job.tp * job.pp * (job.ep if shape.routed else 1)))
+    quantised = min(blocks, blocks * shape.linear_weights / max(1, shape.linear_weights + shape.norm_weights))
     if recipe.quant:
         weights = quantised * QUANT_BYTES[recipe.quant] + (blocks - quantised + outside) * recipe.frozen
     else:
