@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 
 from tools.errors import BadValue, MissingValue
 
@@ -31,7 +30,7 @@ def read_question(text: str, longest: int) -> str:
             hint="Send plain text in UTF-8.",
         )
     cleaned = clean(text).strip()
-    if not any(unicodedata.category(letter)[0] in "LN" for letter in cleaned):
+    if not cleaned:
         raise MissingValue(
             "empty_question",
             "There is no question.",

@@ -36,6 +36,7 @@ class Settings(BaseModel):
     retries: int = Field(default=2, ge=0, le=10, description="Retries of a model before the next one is tried.")
     max_steps: int = Field(default=8, ge=1, le=64, description="Model calls a turn.")
     max_tool_calls: int = Field(default=16, ge=1, le=256, description="Tool calls a turn.")
+    max_turn_tokens: int = Field(default=120_000, ge=1000, description="Tokens in and out of a model's steps a turn.")
     max_output_tokens: int = Field(default=2000, ge=64, le=100_000, description="Output tokens a model call.")
     max_question_chars: int = Field(default=32_000, ge=100, le=1_000_000, description="Longest question taken.")
     max_history_chars: int = Field(default=60_000, ge=1000, description="Earlier conversation that a model is shown.")

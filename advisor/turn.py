@@ -6,14 +6,14 @@ planner; if even that fails, the answer is what the tools gave, or a plain apolo
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from advisor.answer import Answer, AnswerAssumption, AnswerFact, Citation, Grounding, ToolRecord, finite
+from advisor.answer import Answer, AnswerAssumption, Grounding, finite
+from advisor.attempt import MAX_CHARTS, Attempt, facts_of
 from advisor.events import Chart, Done, Event, Facts, Started, Text, ToolFinished, ToolStarted
 from advisor.history import trimmed
 from advisor.llm.door import PLANNER, ladder, open_model
@@ -21,18 +21,17 @@ from advisor.llm.protocol import Finish, Message, Model, ModelFailed, ModelReque
 from advisor.number_check import Evidence, Report, check
 from advisor.prompt import repair_prompt, schema_of, system_prompt
 from advisor.question import read_question
-from advisor.render import Sources, assumptions_line, compose, render, sources_line
+from advisor.render import compose, render
 from advisor.settings import Settings, database_place, get_settings
 from advisor.store import LOCAL, Conversations, Opened, open_store
 from advisor.stream_blocks import complete_blocks
-from advisor.tool_payload import dumps, error_payload, payload, prefix_references
+from advisor.tool_payload import dumps, prefix_references
 from advisor.tool_runner import Outcome, run_calls
 from tools.registry import tool_names
-from tools.result import Assumption, Warn
+from tools.result import Warn
 
 log = logging.getLogger("advisor")
 MAX_SUGGESTIONS = 4
-MAX_CHARTS = 4
 LAST_SECONDS = 10.0  # what the last model of the ladder is given even when the turn's time is used up
 
 
@@ -85,21 +84,6 @@ def answer(
     return last.answer
 
 
-@dataclass
-class _Attempt:
-    """What one model has done in this turn."""
-
-    messages: list[Message]
-    evidence: Evidence
-    sources: Sources = field(default_factory=Sources)
-    outcomes: list[tuple[str, Outcome]] = field(default_factory=list)  # with the call's short id, e.g. t1
-    payloads: list[dict[str, object]] = field(default_factory=list)
-    seen: dict[str, str] = field(default_factory=dict)  # a call's name and arguments -> its short id
-    faults: int = 0
-    repeats: int = 0
-    repaired: bool = False
-
-
 @dataclass(frozen=True)
 class _Final:
     """A finished text: ``body`` as the model wrote it, ``shown`` as printed and checked."""
@@ -109,6 +93,7 @@ class _Final:
     report: Report
     status: Status
     suggestions: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
 
 
 @dataclass
@@ -132,6 +117,7 @@ class _Turn:
         self._shown = ""  # the text that the surface holds now
         self._failures: list[tuple[str, str]] = []
         self._model = self._ladder[0]
+        self._attempts: list[Attempt] = []
         self._attempt = self._new_attempt()
 
     def events(self) -> Iterator[Event]:
@@ -144,6 +130,8 @@ class _Turn:
             for number, name in enumerate(self._ladder):
                 self._model = name
                 self._until = self._share(number)
+                if self._refused() and name != PLANNER:
+                    continue  # another provider is no way round a refusal; the planner computes what is asked
                 try:
                     final = yield from self._answer_with(self._desk.open_model(name))
                     break
@@ -161,6 +149,9 @@ class _Turn:
         finally:
             if not finished:
                 self._save(self._wrap_up(self._stopped()))
+
+    def _refused(self) -> bool:
+        return any(code == "refused" for _name, code in self._failures)
 
     def _share(self, number: int) -> float:
         """When the ladder's model of this number must be done: the time left is shared, the last one always has some.
@@ -181,6 +172,7 @@ class _Turn:
                 number < self._settings.max_steps - 1
                 and len(attempt.outcomes) < self._settings.max_tool_calls
                 and attempt.repeats < 2
+                and attempt.tokens < self._settings.max_turn_tokens
                 and not attempt.repaired
             )
             step = yield from self._step(model, may_call)
@@ -191,16 +183,19 @@ class _Turn:
                 if attempt.faults > 1:
                     raise ModelFailed("bad_reply", "The model kept calling tools that cannot be run.")
                 continue
-            if not step.text.strip():
+            text = step.text
+            if step.finish.reason == "length":
+                text = text.rpartition("\n\n")[0]  # what was cut in the middle is left out
+            if not text.strip():
                 raise ModelFailed("bad_reply", "The model said nothing.")
-            final = self._finished(step.text, step.finish)
+            final = self._finished(text, step.finish)
             if not final.report.findings:
                 return final
             if attempt.repaired:
                 break
             attempt.repaired = True
             attempt.messages += [
-                Message("assistant", step.text),
+                Message("assistant", text),
                 Message("system", repair_prompt(str(finding) for finding in final.report.findings)),
             ]
         if not attempt.outcomes:
@@ -239,6 +234,8 @@ class _Turn:
                 step.calls.append(event)
             else:
                 step.finish = event
+        usage = step.finish.usage
+        self._attempt.tokens += usage.input_tokens + usage.output_tokens
         return step
 
     def _run_tools(self, calls: Sequence[ToolCall]) -> Iterator[Event]:
@@ -267,46 +264,44 @@ class _Turn:
             attempt.messages.append(Message("tool", contents[short], tool_call_id=call.id, name=call.name))
 
     def _take_in(self, short: str, outcome: Outcome) -> Iterator[Event]:
-        attempt, name = self._attempt, outcome.call.name
-        attempt.outcomes.append((short, outcome))
-        if outcome.result is None:
-            error = outcome.error or {}
-            attempt.payloads.append(error_payload(short, name, error))
-            attempt.evidence.add_error(error)
-            yield ToolFinished(id=short, name=name, error=error, milliseconds=outcome.milliseconds)
-            return
+        attempt, name, milliseconds = self._attempt, outcome.call.name, outcome.milliseconds
+        attempt.take_in(short, outcome)
         result = outcome.result
-        attempt.payloads.append(payload(short, name, result))
-        attempt.sources.add(short, result)
-        attempt.evidence.add(short, outcome.call.arguments, result)
+        if result is None:
+            yield ToolFinished(id=short, name=name, error=outcome.error, milliseconds=milliseconds)
+            return
         verdict = render(prefix_references(short, result.verdict), attempt.sources).text
-        yield ToolFinished(id=short, name=name, verdict=verdict, milliseconds=outcome.milliseconds)
-        yield Facts(tool_call=short, facts=_facts(short, outcome))
+        yield ToolFinished(id=short, name=name, verdict=verdict, milliseconds=milliseconds)
+        yield Facts(tool_call=short, facts=facts_of(short, result))
         for chart in result.charts[:MAX_CHARTS]:
             yield Chart(tool_call=short, spec=finite(chart))
 
     # Ends ---------------------------------------------------------------------------------------------------------
 
     def _finished(self, body: str, finish: Finish) -> _Final:
-        rendered = render(body, self._attempt.sources)
-        shown = self._with_footer(rendered.text)
-        report = check(shown, self._attempt.evidence)
+        attempt = self._attempt
+        rendered = render(body, attempt.sources)
+        shown = "\n\n".join([rendered.text, *attempt.footer()])
+        report = check(shown, attempt.evidence)
         for name in rendered.unknown:
             report.missing_reference(name)
-        return _Final(body, shown, report, finish.status, finish.suggestions)
+        return _Final(body, shown, report, finish.status, finish.suggestions, tuple(rendered.tables))
 
     def _from_tools(self) -> _Final:
         """The deterministic answer from the results at hand."""
         self._attempt.repaired = True
-        any_result = any(outcome.result for _short, outcome in self._attempt.outcomes)
-        final = self._finished(compose(self._attempt.payloads), Finish("answered" if any_result else "needs_input"))
+        status: Status = "answered" if self._attempt.results else "needs_input"
+        final = self._finished(compose(self._attempt.payloads), Finish(status))
         for finding in final.report.findings:  # a tool's own words: a fault of the tool or of the check, worth a look
             log.warning("turn %s: tool text does not pass the check: %s", self._opened.turn_id, finding)
         return final
 
     def _last_rung(self) -> _Final:
-        if any(outcome.result for _short, outcome in self._attempt.outcomes):
-            return self._from_tools()
+        """No model gave an answer: what the tools gave to any of them, or a plain apology."""
+        for attempt in reversed(self._attempts):
+            if attempt.results:
+                self._attempt = attempt
+                return self._from_tools()
         text = (
             "Something went wrong on our side and no answer could be made; your question is kept "
             f"(turn `{self._opened.turn_id}`). Please ask again, or call a tool directly with `advisor tool`."
@@ -317,18 +312,10 @@ class _Turn:
         text = "The turn was stopped before it was answered."
         return _Final(text, text, Report(), "failed")
 
-    def _with_footer(self, body: str) -> str:
-        """``body`` with warnings, assumptions and sources of the results below it."""
-        notes = [f"Note: {warn.text}" for warn in self._warnings()]
-        titles = [(citation.title, citation.as_of) for citation in self._citations()]
-        return "\n\n".join(
-            part for part in (body, *notes, assumptions_line(self._assumptions()), sources_line(titles)) if part
-        )
-
     def _wrap_up(self, final: _Final) -> Answer:
         attempt = self._attempt
-        outcomes = attempt.outcomes
-        suggestions = [*final.suggestions, *(text for _s, o in outcomes if o.result for text in o.result.suggestions)]
+        suggestions = [*final.suggestions, *(text for _short, result in attempt.results for text in result.suggestions)]
+        report = final.report
         return Answer(
             conversation_id=self._opened.conversation_id,
             turn_id=self._opened.turn_id,
@@ -336,19 +323,17 @@ class _Turn:
             answer=final.shown,
             model=self._model,
             degraded=bool(self._failures),
-            tool_calls=[_record(short, outcome) for short, outcome in outcomes],
-            facts=[fact for short, outcome in outcomes for fact in _facts(short, outcome)],
+            tool_calls=attempt.records(),
+            facts=attempt.facts(final.tables),
             assumptions=[
                 AnswerAssumption(name=item.name, value=item.value, unit=item.unit, why=item.why)
-                for item in self._assumptions()
+                for item in attempt.assumptions()
             ],
-            citations=self._citations(),
-            warnings=self._warnings(),
-            charts=[chart for _s, o in outcomes if o.result for chart in o.result.charts[:MAX_CHARTS]],
+            citations=attempt.citations(),
+            warnings=attempt.warnings(),
+            charts=[chart for _short, result in attempt.results for chart in result.charts[:MAX_CHARTS]],
             suggestions=list(dict.fromkeys(suggestions))[:MAX_SUGGESTIONS],
-            grounding=Grounding(
-                numbers=final.report.numbers, grounded=final.report.grounded, repaired=attempt.repaired
-            ),
+            grounding=Grounding(numbers=report.numbers, grounded=report.grounded, repaired=attempt.repaired),
         )
 
     def _show(self, text: str) -> Iterator[Event]:
@@ -373,13 +358,9 @@ class _Turn:
             log.exception("turn %s could not be saved", self._opened.turn_id)
             answer.warnings.append(Warn(code="not_saved", text="This turn could not be saved to the conversation."))
 
-    # What the results say together --------------------------------------------------------------------------------
-
-    def _new_attempt(self) -> _Attempt:
-        evidence = Evidence(self._said)
-        for warn in self._failure_warnings():
-            evidence.add_text(warn.text)
-        return _Attempt(messages=list(self._base), evidence=evidence)
+    def _new_attempt(self) -> Attempt:
+        self._attempts.append(Attempt(list(self._base), Evidence(self._said), self._failure_warnings()))
+        return self._attempts[-1]
 
     def _failure_warnings(self) -> list[Warn]:
         """Which model could not answer, when another one does; once, however many failed."""
@@ -388,57 +369,3 @@ class _Turn:
         name, code = self._failures[0]
         by = "the built-in planner, without a language model" if self._model == PLANNER else self._model
         return [Warn(code="degraded", text=f"{name} could not answer ({code.replace('_', ' ')}); this is by {by}.")]
-
-    def _assumptions(self) -> list[Assumption]:
-        found: dict[tuple[str, str], Assumption] = {}
-        for _short, outcome in self._attempt.outcomes:
-            for item in outcome.result.assumptions if outcome.result else ():
-                found.setdefault((item.name, json.dumps(item.value)), item)
-        return list(found.values())
-
-    def _citations(self) -> list[Citation]:
-        found: dict[str, Citation] = {}
-        for _short, outcome in self._attempt.outcomes:
-            for source in outcome.result.sources if outcome.result else ():
-                found.setdefault(
-                    source.id,
-                    Citation(id=source.id, title=source.title, source=source.url or source.id, as_of=source.as_of),
-                )
-        return list(found.values())
-
-    def _warnings(self) -> list[Warn]:
-        found = {warn.text: warn for warn in self._failure_warnings()}
-        for short, outcome in self._attempt.outcomes:
-            for warn in outcome.result.warnings if outcome.result else ():
-                text = render(prefix_references(short, warn.text), self._attempt.sources).text
-                found.setdefault(text, Warn(code=warn.code, text=text))
-        return list(found.values())
-
-
-def _record(short: str, outcome: Outcome) -> ToolRecord:
-    return ToolRecord(
-        id=short,
-        name=outcome.call.name,
-        arguments=finite(outcome.call.arguments),
-        result=outcome.result.model_dump(mode="json") if outcome.result else None,
-        error=outcome.error,
-        milliseconds=outcome.milliseconds,
-    )
-
-
-def _facts(short: str, outcome: Outcome) -> list[AnswerFact]:
-    return [
-        AnswerFact(
-            id=f"{short}.{fact.id}",
-            name=fact.name,
-            value=fact.value,
-            unit=fact.unit,
-            low=fact.low,
-            high=fact.high,
-            kind=fact.kind,
-            basis=fact.basis,
-            as_of=fact.as_of,
-            tool_call=short,
-        )
-        for fact in (outcome.result.facts if outcome.result else ())
-    ]
