@@ -69,7 +69,7 @@ class Replayed:
 
 
 class StaleCassette(ModelFailed):
-    """The request differs from every recorded one. The turn falls back to the planner, which the run counts as failed."""
+    """No recorded request is this one. The turn falls back to the planner, which the run counts as failed."""
 
     def __init__(self, message: str) -> None:
         super().__init__("missing", message)

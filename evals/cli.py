@@ -31,10 +31,14 @@ def command() -> None:
 @click.argument("suites", nargs=-1, metavar="[SUITE...]")
 @click.option("--model", metavar="M", help="planner (default), or any litellm name.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write results.json, junit.xml, report.html.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Write results.json, junit.xml, report.html."
+)
 @click.option("--repeat", default=1, show_default=True, type=click.IntRange(1, 100), help="Attempts a case (pass^k).")
 @click.option("--record", type=click.Path(path_type=Path), metavar="DIR", help="Keep the model's replies as cassettes.")
-@click.option("--replay", type=click.Path(path_type=Path), metavar="DIR", help="Answer from cassettes; a stale one fails.")
+@click.option(
+    "--replay", type=click.Path(path_type=Path), metavar="DIR", help="Answer from cassettes; a stale one fails."
+)
 def run(
     suites: tuple[str, ...], model: str | None, as_json: bool, out: Path | None, repeat: int,
     record: Path | None, replay: Path | None,
@@ -87,7 +91,7 @@ def baseline(reason: str) -> None:
 @click.option("--check", is_flag=True, help="Only say whether the committed schema is current.")
 def schema(check: bool) -> None:
     """Write the JSON Schema of case files beside them."""
-    from evals.cases import CASES, json_schema
+    from evals.casefile import CASES, json_schema
 
     file = CASES / "case.schema.json"
     text = json.dumps(json_schema(), indent=1) + "\n"
@@ -99,7 +103,9 @@ def schema(check: bool) -> None:
 
 @command.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--rows", type=click.Path(path_type=Path), required=True, metavar="OUT.jsonl", help="One line a question.")
+@click.option(
+    "--rows", type=click.Path(path_type=Path), required=True, metavar="OUT.jsonl", help="One line a question."
+)
 @click.option("--model", metavar="M", help="planner (default), or any litellm name.")
 def questions(file: Path, rows: Path, model: str | None) -> None:
     """Answer each question (or its turns) of a FILE.jsonl, one line out a question."""

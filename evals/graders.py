@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from advisor.answer import Answer
 from advisor.number_check import check
 from advisor.quantities import quantities
-from evals.cases import Expect, Number, ToolCallWanted
+from evals.casefile import Expect, Number, ToolCallWanted
 from evals.stray import stray_numbers
 from evals.transcript import Happened
 from evals.units import same_unit, to_fact, to_reading
@@ -178,7 +178,12 @@ def text_value(expect: Expect, happened: Happened, said: list[str]) -> Iterator[
             if reading.dimension == dimension and abs(reading.value - target) <= rel * abs(target) + reading.step / 2
         ]
         if not close:
-            yield Miss("text_value", f"the text does not show {name}", wanted=f"{value:g} {unit}", got=_near(readings, dimension))
+            yield Miss(
+                "text_value",
+                f"the text does not show {name}",
+                wanted=f"{value:g} {unit}",
+                got=_near(readings, dimension),
+            )
 
 
 def grounding(expect: Expect, happened: Happened, said: list[str]) -> Iterator[Miss]:
@@ -198,8 +203,9 @@ def citation(expect: Expect, happened: Happened, said: list[str]) -> Iterator[Mi
         pattern = re.compile(rf"(?<![\w-]){re.escape(wanted)}(?![\w-])", re.IGNORECASE)
         if not any(pattern.search(item) for item in happened.cited):
             yield Miss("citation", f"{wanted} is not cited", got=", ".join(happened.cited[:8]))
+    given = any("price" in call["arguments"] for call in happened.calls)  # the user's own price has no date
     for fact in happened.facts:
-        if fact["kind"] == "price" and not fact.get("as_of"):
+        if fact["kind"] == "price" and not fact.get("as_of") and not given:
             yield Miss("citation", f"the price {fact['id']} has no date")
     for wanted in expect.warns:
         if wanted not in happened.warnings:
@@ -233,7 +239,9 @@ def _number_miss(number: Number, fact: dict[str, Any]) -> Miss | None:
     unit = to_fact(0.0, number.unit)[1]
     got = _number(fact, "value", unit)
     if got is None:
-        return Miss("fact_value", f"{number.fact} is in another unit", wanted=unit, got=f"{fact['value']} {fact['unit']}")
+        return Miss(
+            "fact_value", f"{number.fact} is in another unit", wanted=unit, got=f"{fact['value']} {fact['unit']}"
+        )
     if number.value is not None:
         wanted = to_fact(number.value, number.unit)[0]
         room = to_fact(number.abs, number.unit)[0] if number.abs is not None else 0.0
@@ -313,7 +321,8 @@ def _same(value: Any, wanted: Any) -> bool:
     if one is not None and other is not None:
         return abs(one - other) <= 1e-6 * max(abs(one), abs(other))
     if isinstance(value, str) and isinstance(wanted, str):
-        return value.casefold() == wanted.casefold() or _resolved(value) == _resolved(wanted) != value
+        known = _resolved(value)
+        return value.casefold() == wanted.casefold() or (known is not None and known == _resolved(wanted))
     return bool(value == wanted)
 
 
@@ -329,13 +338,14 @@ def _as_number(value: Any) -> float | None:
     return None
 
 
-def _resolved(name: str) -> str:
+def _resolved(name: str) -> str | None:
+    """The id of the GPU or model that the name means, None for any other word."""
     for find in (find_gpu, find_model):
         try:
-            return str(find(name).value.id)  # type: ignore[attr-defined]
+            return find(name).value.id
         except InputProblem:
             continue
-    return name
+    return None
 
 
 def _near(readings: list[Any], dimension: str) -> str:

@@ -75,7 +75,8 @@ def _by_group(points: Sequence[Point]) -> str:
     if len(groups) < 2:
         return ""
     rows = "".join(
-        f"<tr><td>{html.escape(group)}</td><td>{len(errors)}</td><td>{100 * sorted(errors)[len(errors) // 2]:.1f} %</td></tr>"
+        f"<tr><td>{html.escape(group)}</td><td>{len(errors)}</td>"
+        f"<td>{100 * sorted(errors)[len(errors) // 2]:.1f} %</td></tr>"
         for group, errors in sorted(groups.items(), key=lambda item: -len(item[1]))
     )
     return f"<table><tr><th>group</th><th>rows</th><th>median error</th></tr>{rows}</table>"

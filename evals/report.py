@@ -128,5 +128,6 @@ def _plain(text: str) -> str:
 
 _STYLE = """body{font:15px/1.5 system-ui;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#222}
 table{border-collapse:collapse}td,th{border:1px solid #ccc;padding:.2rem .5rem;text-align:left;vertical-align:top}
-pre{white-space:pre-wrap;background:#f6f6f6;padding:.5rem}details{margin:.3rem 0;border-left:4px solid #3a3;padding:0 .6rem}
+pre{white-space:pre-wrap;background:#f6f6f6;padding:.5rem}
+details{margin:.3rem 0;border-left:4px solid #3a3;padding:0 .6rem}
 details.failed{border-color:#c33}.w{background:#efe}.g{background:#fee}svg{max-width:100%}"""

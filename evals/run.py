@@ -20,7 +20,7 @@ from advisor.settings import get_settings
 from advisor.store import SqliteConversations
 from advisor.turn import Desk
 from advisor.turn import answer as answer_turn
-from evals.cases import Case, Suite, load_suites
+from evals.casefile import Case, Suite, load_suites
 from evals.graders import Miss, grade
 from evals.transcript import Happened, of_answer, of_call
 from tools.errors import InputProblem
@@ -145,8 +145,9 @@ def _turn(question: str, conversation: str | None, model: str, desk: Desk) -> Ha
     except InputProblem as problem:
         return Happened(question=question, text=problem.message, status="failed", error=problem.as_dict())
     happened = of_answer(question, done.as_json())
-    if happened.status == "failed" or (happened.degraded and model == PLANNER):
-        happened.crash = f"the turn failed: {happened.text[:200]}"
+    if happened.status == "failed" or happened.degraded:
+        # A provider that failed, a stale cassette, a tool's crash: never a pass because the planner stepped in.
+        happened.crash = f"the turn failed or was degraded: {happened.text[:200]}"
     return happened
 
 

@@ -10,8 +10,9 @@ from tools.units import GIB, Unit
 _SCALED: dict[str, tuple[str, float]] = {
     "kB": ("B", 1e3), "MB": ("B", 1e6), "GB": ("B", 1e9), "TB": ("B", 1e12), "KiB": ("B", 2.0**10),
     "MiB": ("B", 2.0**20), "GiB": ("B", GIB), "MB/s": ("B/s", 1e6), "GB/s": ("B/s", 1e9), "TB/s": ("B/s", 1e12),
-    "Gb/s": ("B/s", 1e9 / 8), "TFLOP": ("FLOP", 1e12), "TFLOPS": ("FLOP/s", 1e12), "ms": ("s", 1e-3), "min": ("s", 60.0),
-    "kW": ("W", 1e3), "B params": ("params", 1e9), "M params": ("params", 1e6), "B tokens": ("tokens", 1e9),
+    "Gb/s": ("B/s", 1e9 / 8), "TFLOP": ("FLOP", 1e12), "TFLOPS": ("FLOP/s", 1e12), "ms": ("s", 1e-3),
+    "min": ("s", 60.0), "kW": ("W", 1e3), "B params": ("params", 1e9), "M params": ("params", 1e6),
+    "B tokens": ("tokens", 1e9),
 }  # fmt: skip
 # What the same dimension is called where texts are read.
 _DIMENSIONS = {

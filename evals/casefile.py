@@ -32,7 +32,9 @@ class Number(_Strict):
     between: tuple[float, float] | None = Field(default=None, description="The fact's value must lie inside.")
     covers: float | None = Field(default=None, description="A measurement that the fact's low..high must contain.")
     unit: str = Field(default="", description="GB, GiB, h, TFLOPS, USD, %, x ...; empty for a bare number.")
-    rel: float | None = Field(default=None, gt=0, lt=1, description="Relative tolerance; 0.005 unless ``abs`` is given.")
+    rel: float | None = Field(
+        default=None, gt=0, lt=1, description="Relative tolerance; 0.005 unless ``abs`` is given."
+    )
     abs: float | None = Field(default=None, ge=0, description="Absolute tolerance in ``unit``.")
     source: str = Field(min_length=12, description="The derivation by hand, or the publication, of the expected value.")
     about: str | None = Field(default=None, description="Only facts that speak of this GPU, model or provider.")
