@@ -69,6 +69,10 @@ def run(
     print_report(report, compare(report), console)
     if as_json:
         click.echo(json.dumps(results(report), ensure_ascii=False))
+    if report.broken:
+        for miss in report.broken:
+            click.echo(f"A grader is broken: {miss}", err=True)
+        sys.exit(2)
     if not report.results:
         click.echo("Nothing was run.", err=True)
         sys.exit(2)

@@ -20,6 +20,7 @@ from advisor.settings import get_settings
 from advisor.store import SqliteConversations
 from advisor.turn import Desk
 from advisor.turn import answer as answer_turn
+from evals.canaries import run_canaries
 from evals.casefile import Case, Suite, load_suites
 from evals.graders import Miss, grade
 from evals.transcript import Happened, of_answer, of_call
@@ -63,6 +64,7 @@ class RunReport:
     suites: list[Suite]
     results: list[CaseResult] = field(default_factory=list)
     seconds: float = 0.0
+    broken: list[Miss] = field(default_factory=list)  # canaries that the graders let through
 
     @property
     def passed(self) -> int:
@@ -94,7 +96,8 @@ def run_suites(
     report = RunReport(model or PLANNER, suites)
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        desk = _desk(Path(folder), opener)
+        desk = make_desk(Path(folder), opener)
+        report.broken = run_canaries()
         for suite in suites:
             for case in suite.cases:
                 result = run_case(suite.suite, case, report.model, desk, repeat)
@@ -162,7 +165,8 @@ def _timed(act: Callable[[], Happened], question: str) -> Happened:
     return happened
 
 
-def _desk(folder: Path, opener: Opener | None) -> Desk:
+def make_desk(folder: Path, opener: Opener | None = None) -> Desk:
+    """A desk that keeps its conversations in ``folder``."""
     settings = get_settings()
     return Desk(
         settings,
