@@ -41,14 +41,14 @@ def healthy() -> Happened:
     }  # fmt: skip
     arguments = {"model": "llama-3.1-8b", "method": "lora", "gpu": "H100-SXM5", "n_gpus": 1}
     call = {"id": "t1", "name": "estimate_vram", "arguments": arguments, "result": result}
-    return Happened(
-        question=QUESTION, text=text, calls=[call], facts=facts, cited=["paper-lora", "LoRA"], seconds=0.02
-    )
+    return Happened(question=QUESTION, text=text, calls=[call], facts=facts, cited=["paper-lora", "LoRA"], seconds=0.02)
 
 
 EXPECT = Expect.model_validate(
     {
-        "tools": [{"name": "estimate_vram", "args": {"model": ["llama-3.1-8b"], "gpu": ["H100 SXM"], "n_gpus": [1, None]}}],
+        "tools": [
+            {"name": "estimate_vram", "args": {"model": ["llama-3.1-8b"], "gpu": ["H100 SXM"], "n_gpus": [1, None]}},
+        ],
         "must_not_call": ["lookup_prices"],
         "numbers": [
             {"fact": "peak_per_gpu", "value": 49, "unit": "GB", "source": _SOURCE, "in_text": True},

@@ -87,7 +87,7 @@ def request_hash(model: str, request: ModelRequest) -> str:
             data["tool_call_id"] = order.setdefault(data["tool_call_id"], f"c{len(order)}")
         messages.append(data)
     tools = [(tool.name, tool.description, tool.parameters) for tool in request.tools]
-    text = json.dumps([model, messages, tools, request.allow_tools], sort_keys=True, default=str)
+    text = json.dumps([model, request.system(), messages, tools, request.allow_tools], sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 

@@ -169,20 +169,24 @@ def text_value(expect: Expect, happened: Happened, said: list[str]) -> Iterator[
     wanted += [(shown.value, shown.unit, shown.rel, "a quantity") for shown in expect.shown]
     if not wanted:
         return
-    readings = [reading for quantity in quantities(happened.text) for reading in quantity.readings]
+    readings = [
+        (-reading.value if quantity.negative else reading.value, reading)
+        for quantity in quantities(happened.text)
+        for reading in quantity.readings
+    ]
     for value, unit, rel, name in wanted:
         target, dimension = to_reading(value, unit)
         close = [
             reading
-            for reading in readings
-            if reading.dimension == dimension and abs(reading.value - target) <= rel * abs(target) + reading.step / 2
+            for value_read, reading in readings
+            if reading.dimension == dimension and abs(value_read - target) <= rel * abs(target) + reading.step / 2
         ]
         if not close:
             yield Miss(
                 "text_value",
                 f"the text does not show {name}",
                 wanted=f"{value:g} {unit}",
-                got=_near(readings, dimension),
+                got=_near([reading for _, reading in readings], dimension),
             )
 
 
