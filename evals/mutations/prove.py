@@ -36,14 +36,17 @@ class Mutation:
 @contextmanager
 def seeded(mutation: Mutation) -> Iterator[None]:
     """The program with this fault; every memo is cleared before and after, so that nothing of it stays."""
-    patches = []
+    patches: list[Any] = []
     for place in mutation.places:
         module, _, name = place.partition(":")
         owner: Any = import_module(module)
         *path, last = name.split(".")
         for part in path:
             owner = getattr(owner, part)
-        patches.append(patch.object(owner, last, mutation.change(getattr(owner, last))))
+        sound = getattr(owner, last)
+        changed = mutation.change(sound)
+        # A table is changed in place, since other modules hold the same object.
+        patches.append(patch.dict(sound, changed) if isinstance(sound, dict) else patch.object(owner, last, changed))
     for one in patches:
         one.start()
     clear_caches()
