@@ -90,7 +90,10 @@ class Decider:
         """The whole decision."""
         state = self.state
         found = tuple(premises(self.turn))
-        unknown_models = tuple(m for m in self.turn.models if m.kind in ("unknown", "closed", "unmodelled"))
+        computed = state.model is not None and state.model.kind in ("known", "size")
+        unknown_models = tuple(
+            m for m in self.turn.models if m.kind in ("unknown", "unmodelled") or (m.kind == "closed" and not computed)
+        )
         unknown_gpus = tuple(g for g in self.turn.gpus if g.kind == "unknown")
         goals = self.goals[:3]
         if len([m for m in self.turn.models if m.kind in ("size", "known")]) > 2 and "vram" not in goals:
@@ -146,6 +149,9 @@ class Decider:
 
     def query(self) -> str:
         """The words to search with: the message without a log, cut to a sentence or two."""
+        mention = self.state.model
+        if mention is not None and mention.kind == "unmodelled" and not self.turn.cues & {"why", "driver", "network"}:
+            return _TOPICS.get(str(mention.topic), "") or self.turn.text[:300]
         text = " ".join(self.turn.text.split()) or " ".join(self.turn.log.split()[-40:])
         return text[:300]
 
@@ -240,6 +246,8 @@ class Decider:
                     self.state.get("n_nodes") if self.state.get("gpus_per_node") == mention.count else 1
                 )
                 return mention.count * (nodes or 1)
+        if any(mention.count for mention in self.state.gpus) and len(self.state.gpus) > 1:
+            return None  # the count belongs to another card
         count: int | None = self.state.get("n_gpus")
         return count
 
@@ -301,8 +309,9 @@ class Decider:
         """The methods to compute: the one named, the two compared, or all three where it is left open."""
         state = self.state
         preferred = [m for m in state.methods if m in ("dpo", "grpo", "ppo", "orpo", "kto", "reward")]
-        if preferred:
-            return [preferred[0]]
+        if preferred:  # with an adapter named too: what the adapter's run needs, beside the full one
+            adapters = [m for m in state.methods if m in ("qlora", "lora", "dora")]
+            return [*adapters[:1], preferred[0]]
         if len(state.methods) > 1 and "lora" not in state.methods and _all_methods(self.turn.lower):
             return ["full", "lora", "qlora"]
         if state.methods:
@@ -325,6 +334,9 @@ class Decider:
         if self.state.get("gpu_hours"):
             self._in_gpu_hours(self.card("A100-SXM4-80GB") or "")
             return
+        if self.state.get("budget_usd") and "pretrain" in self.state.methods:
+            self._train_for_money(self.card("H100-SXM5") or "")
+            return
         if not cards:
             self.question = "ask_gpu"
             return
@@ -335,8 +347,15 @@ class Decider:
             self.add("estimate_vram", {**base, "model": size}, "ladder", size)
 
     def _without_model(self) -> None:
+        state = self.state
         if "biggest_model" in self.turn.cues:
             self.biggest_model()
+        elif (
+            state.gpus
+            and (state.get("precision") or state.get("attention"))
+            and not (state.methods or "tflops" in self.turn.cues)
+        ):
+            self.driver()
         elif self.turn.cues & _TALK:
             self.know()
             self._compare_named()
@@ -410,6 +429,22 @@ class Decider:
         for tokens in ("3M", "10M", "30M", "100M", "300M", "1B", "3B", "10B"):
             self.add("estimate_run", {**base, "tokens": tokens}, "ladder", f"tokens={tokens}")
 
+    def _train_for_money(self, card: str) -> None:
+        """The largest model that a budget trains on its default share of tokens."""
+        self.limit = Limit("run_cost", float(self.state.get("budget_usd")), "the budget")
+        base = self.workload("estimate_run", gpu=card, n_gpus=self.count_of(card) or 8, method="pretrain")
+        for size in ("410M", "1B", "1.4B", "2B", "3B", "4B", "7B", "13B"):
+            self.add("estimate_run", {**base, "model": size}, "ladder", size)
+
+    def _tokens_in_time(self, card: str) -> None:
+        """The most tokens that a count of cards sees by the deadline."""
+        hours = self.state.get("deadline_hours") or self.state.get("hours")
+        self.limit = Limit("run_hours", float(hours), "the time")
+        base = self.workload("estimate_run", gpu=card, n_gpus=self.count_of(card) or self._default_count())
+        method = self.method() or "pretrain"
+        for tokens in ("100M", "300M", "1B", "3B", "10B", "30B", "100B", "300B", "1T"):
+            self.add("estimate_run", {**base, "method": method, "tokens": tokens}, "ladder", f"tokens={tokens}")
+
     def _in_gpu_hours(self, card: str) -> None:
         """The largest model that a stock of GPU-hours trains on its default share of tokens."""
         self.limit = Limit("gpu_hours", float(self.state.get("gpu_hours")), "the GPU-hours")
@@ -453,6 +488,10 @@ class Decider:
             self.know()
             return
         cards = self.cards()
+        asks_tokens = "how_many_tokens" in self.turn.cues and not state.get("tokens") and not state.get("samples")
+        if cards and asks_tokens and (state.get("deadline_hours") or state.get("hours")):
+            self._tokens_in_time(cards[0])
+            return
         counts = [self.count_of(card) for card in cards]
         if not cards and state.gpus:  # only cards that the tables do not hold: no other card's hours for them
             self.know()
@@ -492,9 +531,9 @@ class Decider:
         """GPUs for a run without a count: one for adapters and small models, a node else."""
         mention = self.state.model
         billions = _billions(mention)
-        if self.method() in ("lora", "qlora", "dora"):
+        if self.method() in ("lora", "qlora", "dora") or billions < 1:
             return 1
-        return 1 if billions < 1 else 8
+        return 8 if "pretrain" in self.state.methods or (self.state.get("tokens") or 0) >= 1e9 or billions > 12 else 1
 
     def cost(self) -> None:
         """The bill of a run; without a run, prices."""
@@ -745,9 +784,29 @@ class Decider:
             self._compare_named()
 
 
+# What to look up for a model kind that no sum is made for.
+_TOPICS = {
+    "vision": "convolutional vision model training: memory and data loading",
+    "diffusion": "diffusion model training memory, activations by resolution",
+    "robotics": "other model kinds: convolutional, diffusion, robot policies",
+}
 # Without a model these make a message a question to the knowledge base, not one that lacks a slot.
 _TALK = frozenset(
-    {"concept", "why", "question_of_truth", "parallel", "pool", "oom", "killed", "network", "log", "compare", "storage"}
+    {
+        "tflops",
+        "bandwidth_ask",
+        "concept",
+        "why",
+        "question_of_truth",
+        "parallel",
+        "pool",
+        "oom",
+        "killed",
+        "network",
+        "log",
+        "compare",
+        "storage",
+    }
 )
 _TYPICAL_ROW_TOKENS = 512  # instruction data sets: Alpaca rows average about 130 tokens, long chat data over 1000
 _GOALS: dict[str, Callable[[Decider], None]] = {

@@ -453,11 +453,19 @@ def _model_spans(text: str) -> Iterator[tuple[int, int, Found]]:
             if stop == index and (word in _AMBIGUOUS or word in _ORDINARY or len(word) < 3):
                 continue
             hit = lookup("models", name)
+            if hit is not None and not re.search(r"\d\s?[bm](?![a-z])", name) and _MORE_NAME.match(text, right):
+                break  # "llama 9 500b": a name that goes on is not the part of it that is known
             if hit is not None:
                 yield begin, right, hit
                 index = stop
                 break
         index += 1
+
+
+_MORE_NAME = re.compile(
+    r"[\s\-_]?\d+(?:\.\d+)?(?:[bm](?![a-z])|(?![a-z0-9.]|\s?(?:gb|gib|g\b|k\b|x|×|%|gpu|tok|card|node|epoch|ep\b|row|sample|step|h100|a100)))",
+    re.ASCII,
+)
 
 
 def _joined(char: str) -> bool:

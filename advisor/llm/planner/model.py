@@ -57,6 +57,8 @@ def decide(state: Slots, turn: Slots, goals: tuple[str, ...], context: bool, too
     if kind and (kind in always or not (turn.models or turn.methods or turn.values.get("tokens")) or kind == "gaming"):
         return Plan(reply=kind, status="declined", goal="out_of_scope")
     if not ours and not context and not goals:
+        if turn.cues & {"follow_up", "same_again", "change_only"}:
+            return Plan(reply="ask_what", status="needs_input")
         if any(letter.isalpha() for letter in turn.text) and len(turn.text.split()) > 2:
             return Plan(reply="", status="declined", goal="out_of_scope")
         return Plan(reply="ask_what", status="needs_input")

@@ -142,7 +142,7 @@ def _read_tokens(page: _Page, values: dict[str, Any]) -> None:
     elif length:
         values["tokens_per_sample"] = int(length[3])
     match = page.take(
-        rf"(?<![\w.]){_NUM}\s?{_SCALE}[\s\-]?(?:(?:training|train|trainings)[\s\-])?(?:tok(?:en|s)?s?|トークン|词元|令牌|토큰|jetons|fichas)(?![a-z])(?!\s?/)"
+        rf"(?<![\w.]){_NUM}\s?{_SCALE}[\s\-]?(?:(?:training|train|trainings)[\s\-])?(?:de\s|di\s|of\s|von\s|个)?(?:tok(?:en|s)?s?|トークン|词元|令牌|토큰|jetons|fichas)(?![a-z])(?!\s?/)"
     )
     if match:
         amount = scaled(match[1], match[2])
@@ -178,6 +178,12 @@ def _bare_length(page: _Page, models: list[entities.ModelMention], values: dict[
             values["seq_len"] = int(usual[-1])
 
 
+def _signed(page: _Page, match: re.Match[str], group: int) -> int:
+    """-1 where a minus stands before the number and is no dash: "len -100"."""
+    before = match.string[max(0, match.start(group) - 2) : match.start(group)]
+    return -1 if before.endswith("-") and (len(before) < 2 or before[0] in " =:") else 1
+
+
 def _length(digits: str, suffix: str | None) -> int:
     """Sequence lengths count in 1024s where people mean a power of two: 8k is 8192, 120k is 120000."""
     value = number(digits)
@@ -198,13 +204,13 @@ def _read_lengths(page: _Page, values: dict[str, Any]) -> None:
         values["seq_len"] = int((entities.number_word(head) or 1) * float(grammar.data("numbers")["scales"][scale]))
         return
     for pattern in (
-        rf"(?<![a-z]){_SEQ_WORD}(?:\s?(?:of|is|to|at|=|:|de|von|は|是|为|が|を))*[\s=:]*(?<![\d.]){_NUM}(?:\s?(k|m)(?![a-z]))?(?!\s?[gt]i?b|\d|%)",
+        rf"(?<![a-z]){_SEQ_WORD}(?:\s?(?:of|is|to|at|=|:|de|von|は|是|为|が|を))*[\s=:]*-?(?<![\d.]){_NUM}(?:\s?(k|m)(?![a-z]))?(?!\s?[gt]i?b|\d|%)",
         rf"(?<![\w.]){_NUM}[\s\-]?(k|m)?[\s\-]?(?:tok(?:en)?s?[\s\-])?(?:of\s)?{_SEQ_WORD}(?![a-z])",
         rf"(?:(?<![a-z])(?:at|to|w/|with|and at|@)\s?|@){_NUM}\s?(k)(?:\s?(?:tok(?:en)?s?|length|long))?(?![\w$/])(?!\s?(?:rows|samples|examples|images|usd|eur|steps|/))",  # noqa: E501
     ):
         match = page.take(pattern)
         if match:
-            values["seq_len"] = _length(match[1], match[2])
+            values["seq_len"] = _signed(page, match, 1) * _length(match[1], match[2])
             return
 
 
@@ -439,12 +445,11 @@ def _read_choices(lower: str, methods: tuple[str, ...], values: dict[str, Any]) 
         values["fused_loss"] = True
     if values.get("framework") == "unsloth":
         values.setdefault("fused_loss", True)
-    if (
-        grammar.matcher("workload", "inference").search(lower)
-        and not methods
-        and not _search(r"vllm_gpu|use_vllm", lower)
-    ):
-        values["task"] = "inference"
+    if not methods and not _search(r"vllm_gpu|use_vllm", lower):
+        trains = any(grammar.matcher("workload", key).search(lower) for key in ("finetune", "train"))
+        stored = values.get("precision") in ("int4", "int8", "nf4", "fp4", "mxfp4")
+        if grammar.matcher("workload", "inference").search(lower) or (stored and not trains):
+            values["task"] = "inference"
     billing = _search(
         r"(?<![a-z])(spot|preempt\w*|interruptible)|(reserved|commit(?:ted|ment)?|savings plan)|(on[\s\-]?demand)",
         lower,
@@ -488,7 +493,8 @@ def _read_counts(page: _Page, values: dict[str, Any], gpus: list[entities.GpuMen
             ):
                 values["gpus_per_node"] = count
             else:
-                values.setdefault("n_gpus", count * (nodes or 1))
+                minus = _search(r"(?:^|\s)-$", page.text[: match.start() - len(head[0].lstrip())])
+                values.setdefault("n_gpus", count * (nodes or 1) * (-1 if minus else 1))
             break
     counted = [mention for mention in gpus if mention.count]
     if counted:
@@ -584,7 +590,7 @@ def _read_memory(page: _Page, values: dict[str, Any]) -> None:
         values["gpu_memory_gb"] = values.pop("quoted_gb")
 
 
-_DURATION = r"(\d+(?:\.\d+)?|{words})\s?-?(minutes?|mins?|hours?|hrs?|h|days?|d|weeks?|wks?|months?|stunden?|tage?n?|wochen?|monate?n?|heures?|jours?|semaines?|mois|horas?|d[ií]as?|semanas?|mes(?:es)?|分钟|小时|天|周|个月|時間|日間|日|週間|週|시간|일|주)(?![a-z])"  # noqa: E501
+_DURATION = r"(\d+(?:\.\d+)?|{words}|[一两二三四五六七八九十半]+)\s?-?(minutes?|mins?|hours?|hrs?|h|days?|d|weeks?|wks?|months?|stunden?|tage?n?|wochen?|monate?n?|heures?|jours?|semaines?|mois|horas?|d[ií]as?|semanas?|mes(?:es)?|分钟|小时|天|周|个月|時間|日間|日|週間|週|시간|일|주)(?![a-z])"  # noqa: E501
 _HOURS = {"min": 1 / 60, "分钟": 1 / 60, "h": 1, "stu": 1, "heu": 1, "hor": 1, "小时": 1, "時間": 1, "시간": 1, "d": 24, "tag": 24, "jou": 24, "dí": 24, "día": 24,  # noqa: E501
           "天": 24, "日": 24, "일": 24, "w": 168, "woc": 168, "sem": 168, "周": 168, "週": 168, "주": 168, "mon": 730, "moi": 730, "mes": 730, "个月": 730}  # fmt: skip  # noqa: E501
 

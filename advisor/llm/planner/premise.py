@@ -16,7 +16,7 @@ class Premise:
     """What was taken for granted of a card, and which attribute says otherwise."""
 
     gpu: str
-    attribute: Literal["memory", "fp8", "bf16", "fp4", "nvlink", "bandwidth"]
+    attribute: Literal["memory", "fp8", "bf16", "fp4", "nvlink", "bandwidth", "tflops", "sparse"]
     claimed: str
 
 
@@ -36,8 +36,9 @@ def premises(turn: Slots) -> list[Premise]:
             for p in (
                 _memory(gpu, tail, mention.memory_gb),
                 _rate(gpu, tail),
-                _link(gpu, turn.lower, tail),
-                _bandwidth(gpu, tail),
+                _tflops(gpu, turn.lower[mention.start : mention.end + 60]),
+                _link(gpu, turn.lower[max(0, mention.start - 40) : mention.start], tail),
+                _bandwidth(gpu, turn.lower, tail),
             )
             if p
         ]
@@ -69,17 +70,21 @@ def _rate(gpu: Gpu, tail: str) -> Premise | None:
     return Premise(gpu.id, name, name.upper())  # type: ignore[arg-type]
 
 
-def _link(gpu: Gpu, lower: str, tail: str) -> Premise | None:
+def _link(gpu: Gpu, before: str, tail: str) -> Premise | None:
     if gpu.nvlink_bytes_per_s:
         return None
+    if re.search(
+        r"nv ?link (?:on|for|between|bridge for|of|with) (?:(?:my|the|a|an|two|2|both|dual)\s)?[\w\s]{0,8}$", before
+    ):
+        return Premise(gpu.id, "nvlink", "NVLink")
     if re.match(r"s?\s(?:(?:has|have|with|using|over|via|support\w*)\s){1,2}nv ?link", tail):
         return Premise(gpu.id, "nvlink", "NVLink")
     return None
 
 
-def _bandwidth(gpu: Gpu, tail: str) -> Premise | None:
+def _bandwidth(gpu: Gpu, lower: str, tail: str) -> Premise | None:
     match = re.match(_HAS + r"(\d+(?:\.\d+)?)\s?(t|g)b/s(?!\w)", tail)
-    if not match or not gpu.bandwidth_bytes_per_s:
+    if not match or not gpu.bandwidth_bytes_per_s or re.search(r"link|pcie|infiniband|net", lower):
         return None
     claimed = float(match[1]) * (1e12 if match[2] == "t" else 1e9)
     links = [value for value in (gpu.nvlink_bytes_per_s, gpu.pcie_bytes_per_s) if value]
@@ -87,3 +92,19 @@ def _bandwidth(gpu: Gpu, tail: str) -> Premise | None:
     if any(abs(claimed - value) <= 0.1 * value for value in allowed):
         return None
     return Premise(gpu.id, "bandwidth", f"{match[1]} {match[2].upper()}B/s")
+
+
+def _tflops(gpu: Gpu, text: str) -> Premise | None:
+    """A peak rate that no dense rate of the card is; twice the dense one is the figure with sparsity."""
+    match = re.search(r"(?<![\w.])(\d{2,5}(?:\.\d+)?)\s?(?:t|tera)flop/?s?", text)
+    if not match:
+        return None
+    claimed = float(match[1]) * 1e12
+    dense = [rate for rate in gpu.dense_flops.values() if rate]
+    if any(abs(claimed - rate) <= 0.06 * rate for rate in dense):
+        # FP8 and INT8 peaks are twice bf16's: the same figure said of bf16 is the one with sparsity.
+        bf16 = gpu.dense_flops.get("bf16")
+        doubled = bf16 and abs(claimed - 2 * bf16) <= 0.06 * bf16 and re.search(r"bf16|fp16", text)
+        return Premise(gpu.id, "sparse", f"{match[1]} TFLOPS") if doubled else None
+    sparse = any(abs(claimed - 2 * rate) <= 0.06 * rate for rate in dense)
+    return Premise(gpu.id, "sparse" if sparse else "tflops", f"{match[1]} TFLOPS")

@@ -164,8 +164,10 @@ def _openers(plan: Plan, turn: Slots) -> list[str]:
 def _premises(plan: Plan, outcomes: list[Outcome]) -> list[str]:
     lines = []
     names = {
-        "memory": ("memory", "memory_bytes", "memory_gb", "memory_capacity"),
-        "bandwidth": ("memory_bandwidth", "bandwidth"),
+        "memory": ("memory",),
+        "bandwidth": ("memory_bandwidth",),
+        "tflops": ("bf16_flops",),
+        "sparse": ("bf16_flops",),
     }
     for premise in plan.premises:
         if premise.attribute in names:
@@ -265,13 +267,12 @@ def _lead(outcome: Outcome, language: str) -> str:
     name = outcome.call.name
     model = _short(str(outcome.call.arguments.get("model", "")))
     if name == "estimate_vram":
-        peak = outcome.ref("peak_per_gpu")
-        usable, headroom = outcome.ref("usable_memory"), outcome.fact("headroom")
-        if peak and usable and headroom:
-            low, value = headroom.get("low"), headroom.get("value", 0)
-            key = "fit_yes" if (low if low is not None else value) > 0 else "fit_no" if value < 0 else "fit_maybe"
-            gpu = str((headroom.get("about") or [outcome.call.arguments.get("gpu", "")])[0])
-            return say(key, language, model=model, peak=peak, usable=usable, gpu=gpu) if has(key, language) else ""
+        peak, usable = outcome.ref("peak_per_gpu"), outcome.ref("usable_memory")
+        said = str(outcome.data.get("verdict", "")).partition(":")[0]
+        key = {"Yes": "fit_yes", "No": "fit_no", "Borderline": "fit_maybe"}.get(said)
+        gpu = outcome.call.arguments.get("gpu")
+        if peak and usable and key and gpu and has(key, language):
+            return say(key, language, model=model, peak=peak, usable=usable, gpu=gpu)
         if peak and has("need", language):
             return say("need", language, model=model, peak=peak)
     if name == "estimate_run" and (hours := outcome.ref("run_hours")):
@@ -289,14 +290,13 @@ def _several(name: str, group: list[Outcome], state: Slots, language: str) -> li
         parts.append(say("vague_method", language))
     elif name == "estimate_run" and not state.gpus and not state.get("gpu_memory_gb"):
         parts.append(say("vague_gpu", language))
-    lead = _lead(group[0], language)
-    if lead:
-        parts.insert(0, lead)
     lines = []
     for outcome in group:
-        verdict = str(outcome.data.get("verdict") or "")
+        lead = _lead(outcome, language)
+        about = f"{outcome.call.about}: " if lead and outcome.call.about else ""
+        verdict = lead or str(outcome.data.get("verdict") or "")
         if verdict:
-            lines.append(f"- {verdict}")
+            lines.append(f"- {about}{verdict}")
     parts.append("\n".join(lines))
     tables = group[0].data.get("tables", [])
     if tables:
