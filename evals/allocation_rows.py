@@ -45,7 +45,8 @@ def read_allocation_row(row: Row, number: int) -> Case:
         arch = replace(arch, total_params=arch.total_params + extra)
     job = replace(resolve(WorkloadInput.model_validate(given)), arch=arch)
     recipe = replace(
-        recipe_for(job), explicit_mask=True, kv_expand=True, loss="hf", dropout=False, lora_autocast=False
+        recipe_for(job), explicit_mask=True, kv_expand=True, loss="hf", dropout=False, lora_autocast=False,
+        step_temp=4.0 if given["precision"] == "fp32" else 2.0
     )  # fmt: skip
     return Case(
         id=str(number), job=job, recipe=recipe, kind="allocated", unit="B", unit_bytes=1.0, loose=bool(open_points),

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from evals.measured_models import Row, architecture_of
-from tools.memory.profiles import recipe_for, upcast_for_kbit
+from knowledge.types import Architecture
+from tools.memory.profiles import HF_FRAMEWORKS, recipe_for, upcast_for_kbit
 from tools.memory.recipe import Recipe
 from tools.workload import Checkpointing, Framework, Job, Optimizer, WorkloadInput, resolve
 
@@ -53,7 +54,7 @@ def read_row(row: Row) -> Case:
         "micro_batch": batch,
         "grad_accum": _grad_accum(row, pp),
         "activation_checkpointing": _checkpointing(row, framework, open_points),
-        "attention": _attention(row),
+        "attention": _attention(row, arch),
         "sharding": _sharding(row, n_gpus),
         "n_gpus": n_gpus,
         "cpu_offload": _offload(row),
@@ -149,6 +150,8 @@ def _precision(row: Row, adapter_like: bool, framework: Framework) -> str:
     quant = _quant(row)
     if quant and adapter_like:
         return quant
+    if dtype == "fp32" and not re.search(r"bf16|fp16|amp|mixed", (row.get("trainable_dtype_notes") or "").lower()):
+        return "fp32"
     if "fp32" in dtype or "amp" in dtype:
         return "bf16_mixed"
     if (row.get("method") or "") == "qlora":
@@ -190,10 +193,10 @@ def _checkpointing(row: Row, framework: Framework, open_points: list[str]) -> Ch
     return "selective" if framework == "torchtitan" else "full"
 
 
-def _attention(row: Row) -> str:
+def _attention(row: Row, arch: Architecture) -> str:
     text = (row.get("attention") or "").lower()
-    if "eager" in text:
-        return "eager"
+    if "eager" in text or (arch.modality == "encoder" and "flash" not in text and "sdpa" not in text):
+        return "eager"  # encoders had no other kernel in the libraries that such rows come from
     return "flash" if "flash" in text else "sdpa"
 
 
@@ -244,6 +247,8 @@ _BF16_LOSS = frozenset({"gpt_bigcode-santacoder", "bigcode/starcoder"})  # model
 def _recipe(row: Row, job: Job, text: str) -> Recipe:
     recipe = recipe_for(job)
     low = text.lower()
+    if job.optimizer == "adamw" and (job.framework in HF_FRAMEWORKS or job.framework == "litgpt"):
+        recipe = replace(recipe, step_temp=recipe.state)  # AdamW with foreach was the default when these were measured
     if "foak" in low:
         recipe = replace(recipe, fused_norm=True, loss="fused_ce" if recipe.loss != "linear" else "linear")
     if job.arch.id in _BF16_LOSS and recipe.loss != "linear":

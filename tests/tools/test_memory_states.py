@@ -24,8 +24,11 @@ def test_every_parameter_of_the_published_count_has_a_place() -> None:
     assert shape.total == 32 * block + 2 * 32000 * 4096 + 4096 == 6_738_415_616
 
 
-def test_pure_bf16_adamw_takes_eight_bytes_a_parameter_and_two_more_at_the_step() -> None:
-    bill = estimate(job(method="full", precision="bf16", seq_len=512))
+def test_pure_bf16_adamw_takes_eight_bytes_a_parameter_and_two_more_at_a_foreach_step() -> None:
+    one = job(method="full", precision="bf16", seq_len=512)
+    assert estimate(one).phases["step"] == pytest.approx(8 * 6_738_415_616)  # fused AdamW, today's default
+    foreach = replace(recipe_for(one), step_temp=2.0)
+    bill = estimate(one, foreach)
     assert bill.phase == "step"
     assert bill.phases["step"] == pytest.approx(10 * 6_738_415_616)
 

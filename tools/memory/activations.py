@@ -114,7 +114,7 @@ def _norms(shape: Shape, recipe: Recipe, trained: bool, tp: int) -> tuple[float,
         one = (8 if trained else 4) * h
     else:
         one = (4 + (c if trained else 0)) * h
-    if recipe.shared_norm_input and not recipe.fused_norm:
+    if recipe.shared_norm_input and not recipe.fused_norm and not trained:
         one /= 2  # parallel attention and MLP: both norms keep the same input
     half = (one + 8) * shape.norms / 2
     return half, half
@@ -129,7 +129,7 @@ def _attention(shape: Shape, recipe: Recipe, arch: Architecture, trained: bool, 
     keys = 2 * shape.q if recipe.kv_expand and arch.n_kv_heads > 1 else shape.k + shape.v
     total += c * (shape.q + keys) / tp
     copied = recipe.kv_expand and 1 < arch.n_kv_heads < arch.n_heads
-    if recipe.fused_qkv and not copied and not arch.learned_positions and arch.mla is None:
+    if recipe.fused_qkv and recipe.rotary and not copied and arch.mla is None:
         total += c * (shape.q + shape.k) / tp
     if attention != "eager":
         total += (c * shape.out + 4 * shape.heads) / tp

@@ -38,8 +38,46 @@ def _bill(job: Job, shape: Shape, recipe: Recipe, peak: Peak) -> MemoryBill:
         reserved_bytes=reserved, components=components, phase=peak.phase, phases=peak.phases,
         host_ram_bytes=host_bytes(job, shape), live_low=live * overhead.LIVE_LOW, live_high=live * overhead.LIVE_HIGH,
         convention=recipe.convention, heights=peak.heights,
+        notes=_notes(job, shape),
         states_bytes_per_param=recipe.weight + recipe.grad + recipe.master + 2 * recipe.state,
     )  # fmt: skip
 
 
+def _notes(job: Job, shape: Shape) -> tuple[str, ...]:
+    """What the figure leaves out or takes on, for this kind of model and method."""
+    notes = [_MODALITY_NOTES[job.arch.modality]] if job.arch.modality in _MODALITY_NOTES else []
+    if job.arch.modality == "diffusion" and not job.arch.hidden_size:
+        notes = [
+            "Weights, gradients and states only: the convolution shapes of this model are not held, so its activations "
+            "are not modelled. They usually add several GB at 1024 x 1024 pixels, less with checkpointing."
+        ]
+    if job.method in _METHOD_NOTES:
+        notes.append(_METHOD_NOTES[job.method])
+    if job.method == "qlora" and job.framework == "hf":
+        notes.append(
+            "peft's prepare_model_for_kbit_training (TRL's default) keeps embeddings, head and the residual stream in "
+            "fp32: ask with framework=trl for that."
+        )
+    if job.is_adapter and shape.routed and not any("expert" in name or name in _MLP_NAMES for name in job.lora_targets):
+        notes.append(
+            "Adapters on attention and shared layers only; name gate_proj, up_proj, down_proj to adapt experts."
+        )
+    return tuple(notes)
+
+
+_MLP_NAMES = frozenset({"gate_proj", "up_proj", "down_proj", "w1", "w2", "w3", "experts"})
+_MODALITY_NOTES = {
+    "vision-language": "Image tokens count in the sequence length; the vision tower's activations are not modelled.",
+    "asr": "The encoder is counted with 1,500 audio positions a sample, the decoder with the sequence length.",
+    "encoder": "A small task head is assumed, no vocabulary logits.",
+    "diffusion": "Transformer blocks over seq_len latent tokens (1024 x 1024 pixels: 4,096 and the text); all parts of "
+    "the pipeline are loaded, text encoders included.",
+}
+_METHOD_NOTES = {
+    "dpo": "Chosen and rejected answers go through together: twice the tokens; a frozen reference model is loaded.",
+    "kto": "A frozen reference model is loaded.",
+    "grpo": "A frozen reference model is loaded (none is needed with beta=0); the cache of generation is counted, a "
+    "colocated vLLM server's share is not.",
+    "ppo": "Policy and value model are trained, reference and reward model are frozen, all of this size.",
+}
 _ALWAYS = frozenset({"weights", "gradients", "optimizer_states", "activations", "logits"})

@@ -55,14 +55,17 @@ def stage_peak(job: Job, shape: Shape, recipe: Recipe, cut: Cut, first: bool, la
     early_grads = twin * states.grads if recipe.grads_persist or job.grad_accum > 1 else 0.0
     all_grads = twin * states.grads
     fixed = twin * (states.weights + states.optimizer) + states.adapters + recipe.bucket + reference
-    base = fixed + buffers.root + buffers.casts + early_grads
+    base = fixed + buffers.root + early_grads
     head_grads = buffers.head_grads if not early_grads else 0.0
+    # Autocast caches every cast until the forward pass ends; the graph keeps them until backward has used them, unless
+    # blocks are recomputed.
+    late_casts = buffers.casts if job.checkpointing == "none" else buffers.block_casts
     going_back = base + buffers.blocks + buffers.block_grads + buffers.dequantised + working
     phases = {
-        "forward": base + kept + loss.forward,
-        "loss": base + kept + loss.backward,
-        "backward": going_back + kept + head_grads,
-        "backward end": going_back + bottom + max(0.0, all_grads - early_grads),
+        "forward": base + buffers.casts + kept + loss.forward,
+        "loss": base + late_casts + kept + loss.backward,
+        "backward": going_back + late_casts + kept + head_grads,
+        "backward end": going_back + buffers.block_casts + bottom + max(0.0, all_grads - early_grads),
         "step": fixed + all_grads + twin * states.step_temp,
     }
     if extras.generates:
@@ -78,7 +81,7 @@ def stage_peak(job: Job, shape: Shape, recipe: Recipe, cut: Cut, first: bool, la
         "logits": 0.0,
         "kv_cache": 0.0,
         "gather_buffers": recipe.bucket + buffers.root,
-        "weight_casts": buffers.casts,
+        "weight_casts": buffers.casts if phase == "forward" else late_casts,
         "dequantised": 0.0,
         "optimizer_temporary": 0.0,
     }
@@ -98,6 +101,8 @@ def stage_peak(job: Job, shape: Shape, recipe: Recipe, cut: Cut, first: bool, la
         parts["gather_buffers"] += buffers.blocks + buffers.block_grads
         parts["activations"] = working + (bottom if end else kept)
         parts["dequantised"] = buffers.dequantised
+        if end:
+            parts["weight_casts"] = buffers.block_casts
     else:
         parts["activations"] = kept
         parts["logits"] = loss.forward if phase == "forward" else loss.backward
@@ -129,13 +134,15 @@ def _activations(
     )
     # Of the block that goes backward first, part is already among the kept ones; under full checkpointing its input is
     # beside what it recomputes.
-    if recipe.inputs_on_host and job.checkpointing == "full":
-        height += 2 * recipe.residual * shape.hidden / job.tp  # the input on its way back, and the next one's
+    block_input = recipe.residual * shape.hidden / job.tp
+    on_host = recipe.inputs_on_host and job.checkpointing == "full"
+    if on_host:
+        height += block_input  # fetched back
     already = 0.0 if job.checkpointing == "full" else (block.kept_experts if experts else block.kept_dense) + square
     working = count * max(0.0, height - already)
     if job.checkpointing == "full":
         working += tokens * recipe.extra_inputs * recipe.compute * shape.hidden / job.tp * (dense + experts)
-    return kept, working, count * (already + recipe.residual * shape.hidden / job.tp)
+    return kept, working, count * (already + (0.0 if on_host else block_input))
 
 
 def _final_norm(shape: Shape, recipe: Recipe, trained: bool) -> float:
@@ -157,19 +164,26 @@ class _Buffers:
     block_grads: float = 0.0  # a block's gradients before they are reduced and cut
     head_grads: float = 0.0
     casts: float = 0.0  # bf16 copies that autocast keeps of fp32 weights
+    block_casts: float = 0.0  # those of the head and of one block
     dequantised: float = 0.0
 
 
 def _gathered(job: Job, shape: Shape, recipe: Recipe, states: States, cut: Cut, first: bool, last: bool) -> _Buffers:
     trained = not job.is_adapter
     head = (shape.head or shape.embed) * last / job.tp
-    casts = 2.0 * states.local_params if recipe.autocast and not recipe.quant else 0.0
+    autocast = recipe.autocast and not recipe.quant
+    casts = 2.0 * states.local_params if autocast else 0.0
+    block_casts = min(casts, 2.0 * (shape.block / job.tp + head)) if autocast else 0.0
     dequantised = 2.0 * shape.widest / job.tp if recipe.quant else 0.0
     if cut.weights == 1:
         widest = shape.widest * (2 if recipe.wgrad and shape.gated else 1) / job.tp  # Megatron fuses gate and up
         own = (recipe.wgrad or recipe.grad) * widest if trained else 0.0
         return _Buffers(
-            block_grads=own, head_grads=recipe.grad * head if trained else 0.0, casts=casts, dequantised=dequantised
+            block_grads=own,
+            head_grads=recipe.grad * head if trained else 0.0,
+            casts=casts,
+            block_casts=block_casts,
+            dequantised=dequantised,
         )
     block = (shape.block - shape.experts_block * (1 - 1 / job.ep)) / job.tp
     per = QUANT_BYTES[recipe.quant] if recipe.quant else recipe.gather
@@ -184,4 +198,5 @@ def _gathered(job: Job, shape: Shape, recipe: Recipe, states: States, cut: Cut, 
     grads = recipe.gather * block if trained else 0.0
     if recipe.flat_frozen_grads:
         grads += 2.0 * states.local_params
-    return _Buffers(blocks, root, grads, recipe.gather * head if trained else 0.0, casts, dequantised)
+    head_grads = recipe.gather * head if trained else 0.0
+    return _Buffers(blocks, root, grads, head_grads, casts, block_casts, dequantised)

@@ -35,9 +35,15 @@ _TRAITS: dict[str, dict[str, Any]] = {
     "gpt-neox": {"shared_norm_input": True},
     "pythia": {"shared_norm_input": True},
     "opt": {"activation": "relu"},
+    "bert": {"dropout": True},
+    "roberta": {"dropout": True},
+    "deberta": {"dropout": True},
 }
 _HF_TRAITS: dict[str, dict[str, Any]] = {
-    "gpt2": {"activation": "gelu_new", "dropout": True, "softmax": 2.0},
+    "gpt2": {"activation": "gelu_new", "dropout": True, "softmax": 2.0, "fused_qkv": True, "rotary": False},
+    "starcoder": {"fused_qkv": True, "rotary": False},
+    "bloom": {"fused_qkv": True, "rotary": False},
+    "mpt": {"fused_qkv": True, "rotary": False},
     "gpt-neo": {"activation": "gelu_new"},
     "gpt-j": {"activation": "gelu_new"},
     "phi": {"activation": "gelu_new"},
@@ -83,6 +89,9 @@ def _recipe(
     if convention == "mixed" and sharding not in FSDP and precision != "fp32":
         recipe = replace(recipe, autocast=True, residual=4.0, share_inputs=False)
     if optimizer in LEAN_OPTIMIZERS:
+        recipe = replace(recipe, step_temp=0.0)
+    elif convention != "master":
+        # Fused AdamW, the default of current stacks; foreach versions make one temporary a trained parameter.
         recipe = replace(recipe, step_temp=0.0)
     if adapter:
         recipe = _adapter(recipe, precision, method)
@@ -143,7 +152,7 @@ def _framework(recipe: Recipe, framework: Framework, sharding: Sharding, adapter
     if framework == "unsloth":
         return replace(recipe, fused_norm=True, fused_mlp=True, fused_lora=True, loss="linear", inputs_on_host=True)
     if framework == "llm-foundry":
-        return replace(recipe, fused_norm=True, loss="fused_bf16", fused_qkv=True)
+        return replace(recipe, fused_norm=True, loss="fused_bf16", fused_qkv=True, rotary=False)
     if framework == "maxtext":
         return replace(recipe, fused_norm=True, loss="fp32", step_temp=0.0)
     if framework == "nanogpt":

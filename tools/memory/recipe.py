@@ -71,6 +71,7 @@ class Recipe:
     extra_inputs: float = 0.0  # further copies of a block's input alive in backward under checkpointing
     lora_autocast: bool = False  # adapters run under autocast: their input copies are in the compute dtype
     fused_qkv: bool = False  # one projection, whose whole output lives as long as the values, a view into it
+    rotary: bool = True  # rotated queries and keys are tensors of their own
     fused_gate: bool = False  # gate and up in one matrix, adapted as one
     shared_norm_input: bool = False
     untied: bool = False  # embeddings and head are separate modules even where the checkpoint ties them
