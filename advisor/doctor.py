@@ -62,7 +62,7 @@ def _knowledge() -> str:
         f"{connection().execute(f'select count(*) from {table}').fetchone()[0]:,} {table}"
         for table in ("models", "gpus", "instances", "links", "prices")
     ]
-    newest = connection().execute("select max(observed_date) from prices").fetchone()[0]
+    newest = connection().execute("select max(observed) from prices").fetchone()[0]
     return f"version {kb_version()}: {', '.join(counts)}; newest price {newest}"
 
 

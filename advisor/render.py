@@ -104,7 +104,7 @@ def markdown_table(table: Table) -> str:
     """A GitHub-style table; numbers are right-aligned."""
     rows = [cells(table, row) for row in table.rows]
     numeric = [
-        any(isinstance(row[index], (int, float)) for row in table.rows if index < len(row))
+        any(type(row[index]) in (int, float) for row in table.rows if index < len(row))
         for index in range(len(table.columns))
     ]
     head = "| " + " | ".join(_escape(column.label) for column in table.columns) + " |"
@@ -186,7 +186,7 @@ def split_blocks(markdown: str) -> list[tuple[str, str]]:
 
 
 def compose(payloads: Iterable[Mapping[str, Any]]) -> str:
-    """An answer from tool results alone, still with references: verdict, bill, next knobs, warnings; errors in words.
+    """An answer from tool results alone, still with references: verdict, bill, next knobs; errors in words.
 
     The planner may word its answer with it, and it is what a turn falls back to when a model's numbers do not hold.
     """
@@ -204,7 +204,6 @@ def compose(payloads: Iterable[Mapping[str, Any]]) -> str:
         parts += [f"[[{table['id']}]]" for table in data.get("tables", ())]
         if data.get("next_steps"):
             parts.append("\n".join(f"- {line}" for line in data["next_steps"]))
-        parts += [f"Note: {line}" for line in data.get("warnings", ())]
     return "\n\n".join(parts)
 
 

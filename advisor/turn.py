@@ -368,4 +368,10 @@ class _Turn:
             return []
         name, code = self._failures[0]
         by = "the built-in planner, without a language model" if self._model == PLANNER else self._model
-        return [Warn(code="degraded", text=f"{name} could not answer ({code.replace('_', ' ')}); this is by {by}.")]
+        return [Warn(code="degraded", text=f"{name} could not answer ({_WHY.get(code, code)}); this is by {by}.")]
+
+
+_WHY = {
+    "timeout": "no reply in time", "rate_limited": "rate limited", "bad_reply": "no usable reply",
+    "misconfigured": "its name or key is not accepted", "missing": "litellm is not installed", "bug": "it broke",
+}  # fmt: skip
