@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from evals.allocation_rows import read_allocation_row
-from evals.measured_models import Row, Unsupported
+from evals.measured_models import Row
 from evals.measured_rows import Case, read_row
 from knowledge.errors import InputProblem
 from tools.memory import MemoryBill, estimate
@@ -81,7 +81,7 @@ def predict(case: Case) -> tuple[float, float, float]:
     return value * gpus, low * gpus, high * gpus
 
 
-def accuracy_memory(data: Path | None = None, rows: Path | None = None) -> dict[str, Any]:
+def run_memory(data: Path | None = None, rows: Path | None = None) -> dict[str, Any]:
     """Compare every row of a file of published measurements (the packaged ones without a file)."""
     outcomes = outcomes_of(read_csv(data, "measured_memory.csv"), flags())
     if rows is not None:
@@ -89,7 +89,7 @@ def accuracy_memory(data: Path | None = None, rows: Path | None = None) -> dict[
     return summary(outcomes)
 
 
-def accuracy_allocation(data: Path | None = None, rows: Path | None = None) -> dict[str, Any]:
+def run_allocation(data: Path | None = None, rows: Path | None = None) -> dict[str, Any]:
     """Compare every row of a file of live bytes counted under fake tensors."""
     outcomes = []
     for number, row in enumerate(read_csv(data, "allocation_counts.csv")):
@@ -222,7 +222,7 @@ def _outcome(row: Row, measured: float, flag: str) -> Outcome:
         predicted, low, high = (value / case.unit_bytes for value in predict(case))
         if math.isnan(measured):
             status = "nothing measured in this row"
-    except (Unsupported, InputProblem) as problem:
+    except (InputProblem, ValueError, KeyError, ArithmeticError) as problem:  # one bad row must not stop the file
         status = f"unsupported: {problem}"
     return Outcome(
         id=row.get("id") or "", source=row.get("source_repo_or_paper") or "", kind=kind, method=method,
@@ -240,7 +240,7 @@ def _allocation_outcome(row: Row, number: int) -> Outcome:
         # Nothing but tensors is counted there: no library workspaces.
         predicted = bill.live_bytes - LIVE_FIXED_BYTES
         low, high = predicted * 0.97, predicted * 1.03
-    except (Unsupported, InputProblem, KeyError, ValueError) as problem:
+    except (InputProblem, ValueError, KeyError, ArithmeticError) as problem:
         status = f"unsupported: {problem}"
     return Outcome(
         id=str(number), source="counted", kind="allocated", method=method, framework=row.get("model") or "",
@@ -312,5 +312,5 @@ if __name__ == "__main__":  # the command without the rest of the product
 
     what = sys.argv[1] if len(sys.argv) > 1 else "memory"
     file = Path(sys.argv[2]) if len(sys.argv) > 2 else None
-    run = accuracy_allocation if what == "allocation" else accuracy_memory
+    run = run_allocation if what == "allocation" else run_memory
     sys.stdout.write(json.dumps(run(file), indent=1) + "\n")

@@ -118,9 +118,11 @@ def questions(file: Path, rows: Path, model: str | None) -> None:
 
 @command.command()
 @click.argument("what", type=click.Choice(sorted(ACCURACY)))
-@click.option("--data", type=click.Path(path_type=Path), required=True, metavar="FILE.csv", help="Measured rows.")
-@click.option("--rows", type=click.Path(path_type=Path), required=True, metavar="OUT.csv", help="One line a row.")
-def accuracy(what: str, data: Path, rows: Path) -> None:
+@click.option(
+    "--data", type=click.Path(path_type=Path), metavar="FILE.csv", help="Measured rows; default the packaged."
+)
+@click.option("--rows", type=click.Path(path_type=Path), metavar="OUT.csv", help="One line a row.")
+def accuracy(what: str, data: Path | None, rows: Path | None) -> None:
     """Predict each measured row of a file and print the summary of errors as JSON last."""
     function = {"memory": "run_memory", "throughput": "run_throughput", "allocation": "run_allocation"}[what]
     summary = _call(ACCURACY[what], function, data, rows)
@@ -128,8 +130,8 @@ def accuracy(what: str, data: Path, rows: Path) -> None:
         click.echo(json.dumps(summary, ensure_ascii=False))
 
 
-def _call(module: str, function: str, first: Path, *rest: Any) -> Any:
-    if not first.is_file():
+def _call(module: str, function: str, first: Path | None, *rest: Any) -> Any:
+    if first is not None and not first.is_file():
         raise BadValue("no_such_file", f"There is no file {str(first)!r}.", field="data")
     try:
         found = getattr(import_module(module), function)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from evals.accuracy_memory import OUT_COLUMNS, accuracy_allocation, accuracy_memory, read_csv
+from evals.accuracy_memory import OUT_COLUMNS, read_csv, run_allocation, run_memory
 from evals.calibrate_memory import calibrate, current, pairs_of, points_of
 from evals.measured_rows import read_row
 
 
 @pytest.fixture(scope="module")
 def memory() -> dict:
-    return accuracy_memory()
+    return run_memory()
 
 
 def test_published_measurements_are_met_within_the_stated_errors(memory: dict) -> None:
@@ -34,7 +34,7 @@ def test_fits_and_out_of_memory_are_told_apart_outside_a_tenth_of_capacity(memor
 
 
 def test_counted_allocations_are_met_within_a_percent() -> None:
-    found = accuracy_allocation()
+    found = run_allocation()
     assert found["median_abs_error_pct"] <= 1
     assert found["p90_abs_error_pct"] <= 3
 
@@ -60,7 +60,7 @@ def test_every_row_of_any_file_gets_a_line_also_one_that_cannot_be_estimated(tmp
         writer = csv.DictWriter(file, fieldnames=list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    accuracy_memory(data, out)
+    run_memory(data, out)
     lines = list(csv.DictReader(out.read_text().splitlines()))
     assert tuple(lines[0]) == OUT_COLUMNS
     assert [line["id"] for line in lines] == [row["id"] for row in rows]
