@@ -20,6 +20,7 @@ from integrations.http.routes import tools as tool_routes
 from integrations.http.service import Service
 from integrations.http.settings import ServiceSettings
 from integrations.http.turns import Turns
+from integrations.web import pages
 from tools.registry import all_tools
 
 
@@ -40,6 +41,7 @@ def create_app(settings: ServiceSettings | None = None, desk: Desk | None = None
     app.state.service = service
     for routes in (ask, tool_routes, operations, docs):
         app.include_router(routes.router)
+    pages.install(app)
     problems.install(app)
     openapi.install(app)
     app.add_middleware(Frame, metrics=metrics, body_bytes=settings.body_bytes)
