@@ -160,8 +160,8 @@ function actions(answer) {
       toast(error.message);
     }
   };
-  const up = el("button", { type: "button", class: "small", ariaLabel: "A good answer", ariaPressed: "false", onclick: vote(1, () => up) }, "Helpful");
-  const down = el("button", { type: "button", class: "small", ariaLabel: "A bad answer", ariaPressed: "false", onclick: vote(-1, () => down) }, "Wrong");
+  const up = el("button", { type: "button", class: "small", ariaPressed: "false", onclick: vote(1, () => up) }, "Helpful");
+  const down = el("button", { type: "button", class: "small", ariaPressed: "false", onclick: vote(-1, () => down) }, "Wrong");
   const reason = el("form", { class: "reason", hidden: true }, el("label", {}, "What was wrong? ", el("input", { name: "why", maxLength: 1000 })), el("button", { type: "submit", class: "small" }, "Send"));
   reason.addEventListener("submit", async (event) => {
     event.preventDefault();
