@@ -118,7 +118,7 @@ class Accounts:
             return None
         return _key(rows[0])
 
-    def keys(self) -> list[Key]:
+    def all_keys(self) -> list[Key]:
         """All keys, newest first."""
         return [_key(row) for row in self._database.read(f"select {_KEY} from api_keys order by created_at desc, id")]
 

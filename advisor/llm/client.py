@@ -256,6 +256,17 @@ def load_litellm() -> Any:
     return litellm
 
 
+def price_of(name: str) -> tuple[float, float] | None:
+    """USD per input and per output token as litellm's own list has them; None where it does not."""
+    try:
+        found = load_litellm().model_cost
+    except ModelFailed:
+        return None
+    entry = found.get(name) or found.get(name.partition("/")[2]) or {}
+    taken, given = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
+    return None if taken is None or given is None else (float(taken), float(given))
+
+
 def warm_up() -> None:
     """Import litellm in the background, so that a server's first question does not pay for it."""
     threading.Thread(target=lambda: _quietly(load_litellm), daemon=True, name="advisor-warm-up").start()

@@ -7,15 +7,18 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
+from advisor.accounts import Accounts
+from advisor.database import Database
 from advisor.llm.door import open_model
-from advisor.settings import database_place, get_settings
-from advisor.store import open_store
+from advisor.settings import database_place, get_settings, read_settings
+from advisor.store import SqlConversations, open_store
 from advisor.turn import Desk
 from integrations.http import openapi, problems
+from integrations.http.auth import Authenticator
 from integrations.http.drain import draining
 from integrations.http.frame import Frame
 from integrations.http.metrics import Metrics
-from integrations.http.routes import ask, docs, operations
+from integrations.http.routes import ask, docs, openai_wire, operations
 from integrations.http.routes import tools as tool_routes
 from integrations.http.service import Service
 from integrations.http.settings import ServiceSettings
@@ -26,9 +29,12 @@ from tools.registry import all_tools
 
 def create_app(settings: ServiceSettings | None = None, desk: Desk | None = None) -> FastAPI:
     """The app; what is not given is as the environment says."""
-    settings = settings or ServiceSettings()
+    settings = settings or read_settings(ServiceSettings)
+    desk = desk or open_desk()
     metrics = Metrics()
-    service = Service(settings, desk or open_desk(), metrics, Turns(settings, metrics))
+    accounts = Accounts(_database_of(desk))
+    auth = Authenticator(settings, accounts, metrics)
+    service = Service(settings, desk, metrics, accounts, auth, Turns(settings, metrics))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -39,13 +45,20 @@ def create_app(settings: ServiceSettings | None = None, desk: Desk | None = None
 
     app = FastAPI(title="advisor", version="1", lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.service = service
-    for routes in (ask, tool_routes, operations, docs):
+    for routes in (ask, tool_routes, openai_wire, operations, docs):
         app.include_router(routes.router)
     pages.install(app)
     problems.install(app)
     openapi.install(app)
     app.add_middleware(Frame, metrics=metrics, body_bytes=settings.body_bytes)
     return app
+
+
+def _database_of(desk: Desk) -> Database:
+    """Keys and budgets are kept where the conversations are."""
+    if not isinstance(desk.store, SqlConversations):
+        raise TypeError("the server needs a store that is in a database")
+    return desk.store.database
 
 
 def open_desk() -> Desk:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Request
 
+from advisor.accounts import EVERYBODY, Accounts, Budget
+from advisor.llm.client import price_of
 from advisor.llm.door import ladder
 from advisor.turn import Desk
+from integrations.http.auth import Authenticator, Caller
+from integrations.http.metering import Meter, Price
 from integrations.http.metrics import Metrics
 from integrations.http.settings import ServiceSettings
-from integrations.http.turns import Turns
+from integrations.http.turns import Ask, Turns
 from tools.errors import UnknownName, nearest
 
 
@@ -23,13 +26,36 @@ class Service:
     settings: ServiceSettings
     desk: Desk
     metrics: Metrics
+    accounts: Accounts
+    auth: Authenticator
     turns: Turns
-    stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def models(self) -> tuple[str, ...]:
         """The models that callers may name: those the operator set up, and the planner. Any other could cost money."""
         return ladder(None, self.desk.settings)
+
+    def ask(
+        self, caller: Caller, surface: str, question: str, conversation_id: str | None = None, model: str | None = None
+    ) -> Ask:
+        """A question of this caller, with what pays for it."""
+        limits = caller.limits
+        budgets = [
+            Budget(caller.subject, limits.tokens_per_day, limits.usd_per_day),
+            Budget(EVERYBODY, usd=self.settings.total_usd_per_day),
+        ]
+        meter = Meter(self.accounts, budgets, self.price_of, self.metrics)
+        asked = self.check_model(model)
+        return Ask(question, conversation_id, asked, caller.owner, surface, self.desk, meter)
+
+    def price_of(self, model: str) -> Price | None:
+        """USD per input and output token: as litellm's list has it, else as the operator says."""
+        listed = price_of(model)
+        ours = self.settings
+        taken, given = ours.usd_per_million_input_tokens, ours.usd_per_million_output_tokens
+        if listed is None and taken is not None and given is not None:
+            return taken / 1e6, given / 1e6
+        return listed
 
     def check_model(self, name: str | None) -> str | None:
         """``name`` if callers may ask for it."""

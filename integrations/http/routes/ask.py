@@ -18,7 +18,7 @@ from integrations.http.openapi import body_of, error_responses
 from integrations.http.problems import ServiceProblem
 from integrations.http.service import Here
 from integrations.http.streams import PING, EventStream, disconnected, sse
-from integrations.http.turns import Ask, ShuttingDown
+from integrations.http.turns import ShuttingDown
 from tools.errors import InputProblem
 
 router = APIRouter(tags=["ask"])
@@ -55,7 +55,7 @@ class AskBody(BaseModel):
 async def ask(request: Request, here: Here, caller: Asker) -> Response:
     """Every number in the answer comes from a tool, with its unit, range, assumptions, source and date."""
     body = await read_model(request, AskBody)
-    turn = Ask(body.question, body.conversation_id, here.check_model(body.model), caller.owner, "http", here.desk)
+    turn = here.ask(caller, "http", body.question, body.conversation_id, body.model)
     if "text/event-stream" in request.headers.get("accept", ""):
         events = here.turns.events(turn)
         return EventStream(as_sse(await started(events), here.settings.ping_seconds))
