@@ -55,7 +55,7 @@ def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The refusals that a route may give."""
     return {
         status: {"model": Refusal, "description": _DESCRIPTIONS[status]}
-        for status in sorted({*statuses, 400, 401, 403})
+        for status in sorted({*statuses, 400, 401, 403, 422})
     }
 
 

@@ -49,7 +49,7 @@ class AskBody(BaseModel):
             "`shutdown`.",
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
         },
-        **error_responses(413, 415, 422, 429, 503),
+        **error_responses(413, 415, 429, 503),
     },
 )
 async def ask(request: Request, here: Here, caller: Asker) -> Response:
