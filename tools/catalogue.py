@@ -13,6 +13,7 @@ MODULES: dict[str, str] = {
     "plan_parallelism": "tools.network.plan_parallelism",
     "compare_gpus": "tools.compare_gpus",
     "check_compatibility": "tools.compatibility.check_compatibility",
+    "launch_plan": "tools.launch.launch_plan",
     "diagnose_oom": "tools.diagnose.diagnose_oom",
     "search_knowledge": "tools.search_knowledge",
 }

@@ -88,6 +88,15 @@ class Table(BaseModel):
     rows: list[list[float | int | str | bool | None]]
 
 
+class FileText(BaseModel):
+    """A ready file: its path beside the training script, its language and text, and what has read it."""
+
+    path: str
+    language: str
+    text: str
+    checked: str = Field(default="", description="The real parser that has read such a file, or '' if none has.")
+
+
 class ToolResult(BaseModel):
     """Base of every tool's output; a tool adds its typed fields beside these."""
 
