@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from advisor.llm.planner import grammar
-from advisor.llm.planner.entities import GpuMention, ModelMention
+from advisor.llm.planner.mentions import GpuMention, ModelMention
 from advisor.llm.planner.premise import Premise, premises
 from advisor.llm.planner.slots import Slots
 from knowledge.gpus import all_gpus

@@ -67,3 +67,37 @@ def found(file: str, key: str, text: str) -> Iterator[tuple[str, re.Match[str]]]
 def first(file: str, key: str, text: str) -> str | None:
     """The first value of a mapping that ``text`` names."""
     return next((value for value, _match in found(file, key, text)), None)
+
+
+@lru_cache(maxsize=256)
+def named(name: str, section: str = "patterns", index: int = 0) -> re.Pattern[str]:
+    """A pattern of ``patterns.yaml`` by name, its macros filled in, compiled with ASCII word borders."""
+    found = data("patterns")[section][name]
+    return re.compile(_expand(found if isinstance(found, str) else found[index]), re.ASCII)
+
+
+def names(section: str) -> list[tuple[str, int]]:
+    """The names of a section of ``patterns.yaml`` with the index of each of their patterns, in order."""
+    table = data("patterns")[section]
+    return [(name, i) for name, found in table.items() for i in range(1 if isinstance(found, str) else len(found))]
+
+
+def _expand(text: str) -> str:
+    for _depth in range(3):  # macros hold macros
+        text = re.sub(r"<([A-Z_]+)>", lambda match: _macros()[match[1]], text)
+    return text
+
+
+@lru_cache(maxsize=1)
+def _macros() -> dict[str, str]:
+    numbers = data("numbers")
+    return {
+        **data("patterns")["macros"],
+        "WORDS": "|".join(word for word in numbers["words"] if len(word) > 2),
+        "CJK": "".join(key for key in numbers["cjk"] if len(key) == 1),
+        "DAYS": "|".join(sorted(numbers["weekdays"], key=len, reverse=True)),
+        "CLOCK": "|".join(numbers["hours_words"]),
+        "COUNT": "|".join([r"\d{1,6}", *sorted([*numbers["words"], *numbers["cjk"]], key=len, reverse=True)]),
+        "COUNTER": "|".join(numbers["counters"]),
+        "FILLER": "|".join(numbers["fillers"]),
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from advisor.llm.planner.entities import GpuMention, ModelMention
+from advisor.llm.planner.mentions import GpuMention, ModelMention
 
 
 @dataclass(frozen=True, slots=True)

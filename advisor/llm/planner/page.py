@@ -1,0 +1,79 @@
+"""A text that forgets what was read, and the numbers in it."""
+
+from __future__ import annotations
+
+import re
+
+from advisor.llm.planner import grammar
+
+READ = "\x1f"  # stands where something was read, so that nothing is read twice and borders stay
+
+
+class Page:
+    """The lower-cased message while it is read."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def blank(self, start: int, end: int) -> None:
+        """Forget a piece."""
+        self.text = self.text[:start] + READ * (end - start) + self.text[end:]
+
+    def has(self, name: str) -> re.Match[str] | None:
+        """The first match of a named pattern, kept."""
+        return grammar.named(name).search(self.text)
+
+    def take(self, name: str, section: str = "patterns", index: int = 0) -> re.Match[str] | None:
+        """The first match of a named pattern, forgotten."""
+        match = grammar.named(name, section, index).search(self.text)
+        if match:
+            self.blank(*match.span())
+        return match
+
+    def all(self, name: str) -> list[re.Match[str]]:
+        """Every match of a named pattern, kept."""
+        return list(grammar.named(name).finditer(self.text))
+
+
+def plain_numbers(text: str) -> str:
+    """Thousands and decimals of other conventions: "1 000 000", "1.000.000" and "1,5" become what Python reads."""
+    text = re.sub(r"(?<![\d.,])(\d{1,3})(?:[\u00a0\u202f'](\d{3}))+(?!\d)", lambda m: re.sub(r"\D", "", m[0]), text)
+    text = re.sub(r"(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}(?![\d.,])", lambda m: m[0].replace(".", ""), text)
+    text = re.sub(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?!\d)", lambda m: m[0].replace(",", ""), text)
+    unit = r"(?=\s?(?:[bmkt]\b|gb|go|mrd|milliard|h\b|€|eur|usd|\$|%))"
+    return re.sub(r"(?<![\d.,])(\d+),(\d{1,2})" + unit, r"\1.\2", text)
+
+
+def number(text: str) -> float:
+    """A float from digits, separators and an exponent."""
+    return float(text.replace(",", "").replace("_", ""))
+
+
+def scaled(digits: str, suffix: str | None) -> float:
+    """A count such as 20B, 41k, 1.5 trillion, 200亿."""
+    scale = grammar.data("numbers")["scales"].get((suffix or "").strip().rstrip("."), 1.0)
+    return number(digits) * float(scale)
+
+
+def number_word(text: str) -> int | None:
+    """A whole number from digits or a number word of the grammar."""
+    if text.isdecimal():
+        return int(text[:9])
+    table = grammar.data("numbers")
+    value = table["words"].get(text, table["cjk"].get(text))
+    return int(value) if value and value >= 1 else None
+
+
+def length(digits: str, suffix: str | None) -> int:
+    """Sequence lengths count in 1024s where people mean a power of two: 8k is 8192, 120k is 120000."""
+    value = number(digits)
+    if (suffix or "").strip() == "k":
+        whole = int(value)
+        return int(value * (1024 if value == whole and whole & (whole - 1) == 0 else 1000))
+    return int(min(scaled(digits, suffix), 1e18))
+
+
+def sign(match: re.Match[str], group: int) -> int:
+    """-1 where a minus stands before the number and is no dash: "len -100"."""
+    before = match.string[max(0, match.start(group) - 2) : match.start(group)]
+    return -1 if before.endswith("-") and (len(before) < 2 or before[0] in " =:") else 1

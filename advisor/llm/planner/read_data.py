@@ -1,0 +1,85 @@
+"""How much is trained on: tokens, sequence lengths, rows, passes, steps."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Any
+
+from advisor.llm.planner import grammar
+from advisor.llm.planner.mentions import ModelMention
+from advisor.llm.planner.page import READ, Page, length, number, number_word, scaled, sign
+
+_SHORTEST_DATA_SET = 300_000  # tokens; a smaller figure is the length of a sample
+
+
+def read_tokens(page: Page, values: dict[str, Any]) -> None:
+    """Training tokens, or a sample's length where the figure is one."""
+    per_second = page.take("tokens_per_second")
+    if per_second:
+        values["tokens_per_second"] = scaled(per_second[1], per_second[2])
+    sample = page.take("sample_length")
+    if sample and sample[1]:
+        values["seq_len"] = length(sample[1], sample[2])
+    elif sample:
+        values["tokens_per_sample"] = int(sample[3])
+    match = page.take("tokens")
+    if not match:
+        return
+    amount = scaled(match[1], match[2])
+    short = amount < _SHORTEST_DATA_SET and (not match[2] or (match[2] == "k" and not page.has("of_a_data_set")))
+    if short:
+        values.setdefault("seq_len", length(match[1], match[2]))
+    else:
+        values["tokens"] = amount
+
+
+def read_late_tokens(page: Page, models: list[ModelMention], values: dict[str, Any]) -> None:
+    """In "1.3b on 26B" the second of two sizes after "on" is the data. The model list is edited in place."""
+    if "tokens" in values or len(models) < 2:
+        return
+    for before, after in pairwise(models):
+        between = page.text[before.start + len(before.text) : after.start].replace(READ, "")
+        if after.kind == "size" and grammar.named("on_data").fullmatch(between):
+            values["tokens"] = scaled(str(after.size)[:-1], str(after.size)[-1].lower())
+            models.remove(after)
+            return
+
+
+def read_lengths(page: Page, values: dict[str, Any]) -> None:
+    """A sequence length with its word, in any order."""
+    spoken = page.take("spoken_length")
+    if spoken:
+        head, _, scale = spoken[1].replace("-", " ").partition(" ")
+        values["seq_len"] = int((number_word(head) or 1) * float(grammar.data("numbers")["scales"][scale]))
+        return
+    for name in ("length_after", "length_before", "length_at"):
+        match = page.take(name)
+        if match:
+            values["seq_len"] = sign(match, 1) * length(match[1], match[2])
+            return
+
+
+def read_bare_length(page: Page, models: list[ModelMention], values: dict[str, Any]) -> None:
+    """A usual sequence length without its word ("2048 ok, 3072 OOM"): the last one named."""
+    usual = page.all("usual_length") if models and "seq_len" not in values else []
+    if usual:
+        values["seq_len"] = int(usual[-1][1])
+
+
+def read_data_set(page: Page, values: dict[str, Any]) -> None:
+    """Rows, hours of audio, passes and steps."""
+    match = page.take("samples")
+    if match:
+        values["samples"] = int(min(scaled(match[1], match[2]), 1e15))
+    audio = page.take("audio")
+    if audio:
+        values["audio_hours"] = number(audio[1])
+    match = page.take("epochs") or page.take("epochs_given")
+    if match:
+        passes = number_word(match[1]) or (float(match[1]) if re.fullmatch(r"\d+\.\d+", match[1]) else None)
+        if passes:
+            values["epochs"] = passes
+    match = page.take("steps") or page.take("steps_given")
+    if match and not re.search(rf"(?:for|after|at|step)\s+{re.escape(match[1])}", page.text):
+        values["steps"] = int(min(scaled(match[1], match[2]), 1e15))

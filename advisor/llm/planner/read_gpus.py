@@ -1,0 +1,217 @@
+"""Which cards a text names and how many: alias windows over the catalogue first, then cards that it does not hold.
+
+Nothing here guesses: a card that the tables do not hold becomes a mention that says so. Names are resolved by
+``knowledge.gpus``; this file only finds where in a sentence a name stands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from advisor.llm.planner import grammar
+from advisor.llm.planner.mentions import TOKEN, GpuMention, Span, joined, overlaps, tokens
+from advisor.llm.planner.page import number_word
+from knowledge.errors import InputProblem
+from knowledge.gpus import find_gpu, load_gpu
+from knowledge.instances import find_instance
+from knowledge.names import all_names, candidates, find_id
+
+_MOST_CARDS = 10_000_000
+_CARD_SIZES = frozenset(
+    {4, 6, 8, 10, 11, 12, 16, 20, 22, 24, 32, 40, 44, 48, 64, 80, 94, 95, 96, 128, 141, 144, 180, 186, 192, 256, 288}
+)
+# Aliases that are also ordinary words or letters: read only where something else says that a card is meant.
+_SOFT = {"spark": "GB10", "m4": "Apple-M4"}
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A count in front of a name: the word it was, where it starts, and the nodes in front of it."""
+
+    count: int
+    word: str
+    start: int
+    nodes: int | None
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    return grammar.named(name, "cards")
+
+
+def find_gpus(text: str) -> list[GpuMention]:
+    """Every card that lower-cased ``text`` names, in order."""
+    taken: list[Span] = []
+    found: list[GpuMention] = []
+
+    def add(mention: GpuMention) -> None:
+        found.append(mention)
+        taken.append((mention.start, mention.end))
+
+    for start, end, key, squeezed in _windows(text):
+        if not (re.fullmatch(r"\d{4}", squeezed) and not _number_is_card(text, start, end)):
+            add(_known(text, start, end, key))
+    for word, key in _SOFT.items():
+        for match in _pattern(word).finditer(text) if word in text else ():
+            apple = word != "m4" or _pattern("apple").search(text)
+            if apple and not overlaps(match.span(), taken):
+                add(_known(text, match.start(), match.end(), key))
+    for match in _other_gpus().finditer(text):
+        if not overlaps(match.span(), taken) and not _no_card(text, match):
+            count, nodes = _count(text, match.start(), match.end())
+            memory, end = _memory_after(text, match.end())
+            name = match[0].strip()
+            near = tuple(candidates("gpus", name, 3))
+            add(GpuMention(name, "unknown", None, match.start(), end, count, nodes, memory, near))
+    return sorted(found, key=lambda mention: mention.start)
+
+
+def find_machines(text: str) -> list[tuple[GpuMention, str]]:
+    """Cloud machine types named exactly ("p5.48xlarge"): the cards in them, and their provider."""
+    found = []
+    for match in _pattern("machine").finditer(text):
+        name = match[0].rstrip(".-").replace("×", "x")
+        if not re.search(r"[.\-_]", name) or not find_id("instances", name):
+            continue
+        machine = find_instance(name).value
+        mention = GpuMention(name, "known", machine.gpu_id, match.start(), match.end(), machine.n_gpus)
+        found.append((mention, machine.provider.lower()))
+    return found
+
+
+def count_before(text: str, start: int) -> Head | None:
+    """The count that stands right before ``start``."""
+    match = _pattern("count_before").search(text[max(0, start - 40) : start])
+    count = number_word(match["count"]) if match else None
+    if not match or count is None or count >= _MOST_CARDS:
+        return None
+    begin = max(0, start - 40) + match.start("count")
+    return Head(count, match["count"], begin, number_word(match["nodes"]) if match["nodes"] else None)
+
+
+@lru_cache(maxsize=1)
+def _aliases() -> tuple[dict[str, str], int]:
+    """Squeezed alias -> id, and the longest alias in tokens."""
+    table: dict[str, str] = {}
+    longest = 1
+    for name, key in all_names("gpus").items():
+        squeezed = re.sub(r"[^a-z0-9.]+", "", name.lower())
+        if len(squeezed) > 1 and squeezed not in _SOFT:
+            table.setdefault(squeezed, key)
+            longest = max(longest, len(TOKEN.findall(name.lower())))
+    return table, min(longest, 14)
+
+
+def _windows(text: str) -> Iterator[tuple[int, int, str, str]]:
+    """Longest alias at each place: (start, end, id, squeezed alias); what is matched is not read again."""
+    table, longest = _aliases()
+    pieces = tokens(text)
+    index = 0
+    while index < len(pieces):
+        start = pieces[index][0]
+        best = None
+        if not (start and joined(text[start - 1])):
+            squeezed = ""
+            for stop in range(index, min(index + longest, len(pieces))):
+                left, right, piece = pieces[stop]
+                if stop > index and left - pieces[stop - 1][1] > 2:
+                    break
+                if not piece[0].isalnum() or not piece.isascii():
+                    if piece not in "-_./+":
+                        break
+                    squeezed += "." if piece == "." else ""
+                    continue
+                squeezed += piece
+                if squeezed in table and (not joined(text[right : right + 1]) or _plural(text, right)):
+                    best = (stop, right, squeezed)
+        if best:
+            yield start, best[1], table[best[2]], best[2]
+            index = best[0]
+        index += 1
+
+
+def _plural(text: str, end: int) -> bool:
+    return text[end : end + 1] == "s" and not text[end + 1 : end + 2].isalnum()
+
+
+def _known(text: str, start: int, end: int, key: str) -> GpuMention:
+    """A card with the form and memory that stand behind its name ("a100 80 sxm", "h100 pcie", "3060 12g")."""
+    name = text[start:end]
+    key, end, name = _with_form(text, start, end, key, name)
+    memory, stop = _memory_after(text, end)
+    kept: float | None = None
+    if memory is not None:
+        better = _resolved(f"{name} {memory:g}gb")
+        key = better or key
+        if better or memory == load_gpu(key).marketed_memory_gb:
+            end, name = stop, text[start:stop].strip(" (")
+        elif memory in _CARD_SIZES and re.search(r"\d\s?g", text[end:stop]):
+            kept, end = memory, stop
+    key, end, name = _with_form(text, start, end, key, name)
+    count, nodes = _count(text, start, end)
+    said = text[start:end].strip(" (")
+    return GpuMention(said, "known", key, start, end, count, nodes, kept, note=_reading(said, key))
+
+
+def _with_form(text: str, start: int, end: int, key: str, name: str) -> tuple[str, int, str]:
+    form = _pattern("form").match(text, end)
+    if not form or _pattern("form").search(" " + name):
+        return key, end, name
+    better = _resolved(f"{name} {form[1]}")
+    return (better, form.end(), f"{name} {form[1]}") if better else (key, end, name)
+
+
+def _memory_after(text: str, end: int) -> tuple[float | None, int]:
+    match = _pattern("memory_after").match(text, end + (1 if _plural(text, end) else 0))
+    if not match or (int(match[1]) not in _CARD_SIZES and not match[2]):
+        return None, end
+    return float(match[1]), match.end()
+
+
+def _reading(said: str, key: str) -> str | None:
+    """How an ambiguous name was read ("A100": which memory, which form)."""
+    try:
+        match = find_gpu(said)
+    except InputProblem:
+        return None
+    return match.note if match.value.id == key else None
+
+
+def _resolved(name: str) -> str | None:
+    try:
+        return find_gpu(re.sub(r"[\s(]+", " ", name)).value.id
+    except InputProblem:
+        return None
+
+
+def _count(text: str, start: int, end: int) -> tuple[int | None, int | None]:
+    head = count_before(text, start)
+    if head:
+        if _pattern("hours_after").match(text[end : end + 12]):
+            return None, None  # "300 A100 hours": that many hours, not cards
+        return head.count, head.nodes
+    match = _pattern("count_after").match(text, end)
+    count = number_word(match["x"] or match["cjk"]) if match else None
+    return (count if count and count < _MOST_CARDS else None), None
+
+
+@lru_cache(maxsize=1)
+def _other_gpus() -> re.Pattern[str]:
+    """Cards that exist, or sound as if, and that the tables do not hold."""
+    parts = "|".join(f.replace(" ?", r"[\s_\-]{0,2}") for f in grammar.data("names")["other_gpus"])
+    return re.compile(rf"(?<![a-z0-9.])(?:{parts})(?=s?(?![a-z0-9]))", re.ASCII)
+
+
+def _no_card(text: str, match: re.Match[str]) -> bool:
+    """Numbers such as "6090 rows" or "$2080", and letters such as "r100" before a size, are no cards."""
+    if match[0][0].isdigit():
+        return not _number_is_card(text, match.start(), match.end())
+    return match[0][0] != "h" and bool(_pattern("size_follows").match(text[match.end() : match.end() + 5]))
+
+
+def _number_is_card(text: str, start: int, end: int) -> bool:
+    if _pattern("no_card_before").search(text[max(0, start - 16) : start]):
+        return False
+    return not _pattern("no_card_after").match(text[end : end + 12])

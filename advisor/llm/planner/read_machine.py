@@ -1,0 +1,82 @@
+"""How many cards and nodes, and the links between them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from advisor.llm.planner import grammar
+from advisor.llm.planner.mentions import GpuMention
+from advisor.llm.planner.page import Page, number_word
+from advisor.llm.planner.read_gpus import count_before
+
+BETWEEN_NODES = ("InfiniBand", "RoCE", "Ethernet", "EFA", "10GbE", "1GbE", "40GbE", "50GbE")
+VAGUE_LINKS = ("InfiniBand", "Ethernet", "EFA")  # a family, not a rate
+
+
+def read_links(page: Page, values: dict[str, Any]) -> None:
+    """Named links and quoted rates."""
+    found = [(value, match) for value, match in grammar.found("names", "links", page.text)]
+    for name, value in (("infiniband", "InfiniBand"), ("ethernet", "Ethernet"), ("efa", "EFA"), ("pcie", "PCIe")):
+        found += [(value, match) for match in page.all(name)]
+    names = list(dict.fromkeys(value for value, _match in found))
+    # "InfiniBand NDR" names one link, not a family and a link.
+    links = [name for name in names if not any(other != name and other.startswith(name + "-") for other in names)]
+    if links:
+        values["links"] = links
+        inter = [name for name in links if name.startswith(BETWEEN_NODES)]
+        exact = [name for name in inter if name not in VAGUE_LINKS]
+        if len(exact) == 1 or len(inter) == 1:
+            values["inter_link"] = (exact or inter)[0]
+        intra = [name for name in links if name.startswith(("NVLink", "PCIe"))]
+        if len(intra) == 1:
+            values["intra_link"] = "PCIe" if intra[0] == "NVLink" and page.has("no_nvlink") else intra[0]
+    rates = page.all("rate")
+    if rates:
+        values["rates"] = [match[0] for match in rates]
+    for match in [*rates, *(match for _value, match in found)]:
+        page.blank(*match.span())
+
+
+def read_counts(page: Page, values: dict[str, Any], gpus: list[GpuMention]) -> None:
+    """GPUs counted without a name ("64 gpu", "3 gpus"), then those of the cards named."""
+    for match in page.all("card_word"):
+        head = count_before(page.text, match.start())
+        if not head or (head.count == 1 and head.word in ("a", "an")):
+            continue
+        if grammar.named("per_node").match(page.text[match.end() : match.end() + 20]):
+            values["gpus_per_node"] = head.count
+        else:
+            minus = grammar.named("minus").search(page.text[: head.start])
+            values.setdefault("n_gpus", head.count * (head.nodes or 1) * (-1 if minus else 1))
+        break
+    counted = next((mention for mention in gpus if mention.count), None)
+    if counted:
+        values["n_gpus"] = int(counted.count or 1) * (counted.nodes or 1)
+        if counted.nodes:
+            values["n_nodes"], values["gpus_per_node"] = counted.nodes, counted.count
+    elif gpus and "n_gpus" not in values and page.has("single_card"):
+        values["n_gpus"] = 1
+    some = page.has("of_them") if "n_gpus" not in values else None
+    if some:
+        values["n_gpus"] = number_word(some[1] or some[2])
+
+
+def read_nodes(page: Page, values: dict[str, Any], gpus: list[GpuMention]) -> None:
+    """Nodes, and the GPUs in each where they were named together."""
+    if "n_nodes" in values:
+        return
+    out_of = page.has("of_nodes")
+    if out_of:
+        values["n_nodes"] = int(out_of[1])
+        return
+    match = page.has("nodes")
+    nodes = number_word(match[1]) if match else None
+    if not match or not nodes:
+        return
+    values["n_nodes"] = nodes
+    if match[2]:
+        values["gpus_per_node"] = int(match[2])
+    elif gpus and gpus[0].count and not gpus[0].nodes and page.has("nodes_of_cards"):
+        values["gpus_per_node"] = gpus[0].count
+    if values.get("gpus_per_node"):
+        values["n_gpus"] = nodes * values["gpus_per_node"]
