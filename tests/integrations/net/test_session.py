@@ -122,11 +122,10 @@ def test_gzip_is_inflated_and_other_encodings_are_refused() -> None:
         (b'{"price": Infinity}', {}, "truncated"),
         (b"[" * 100_000, {}, "truncated"),
         (gzip.compress(b'{"a": 1}')[:-6], {"content-encoding": "gzip"}, "truncated"),
-        (b"not gzip", {"content-encoding": "gzip"}, "truncated"),
     ],
 )
 def test_replies_that_are_not_whole_json(body: bytes, headers: dict[str, str], code: str) -> None:
-    respx.route().mock(return_value=httpx.Response(200, headers=headers, stream=httpx.ByteStream(body)))
+    respx.route().respond(content=body, headers=headers)
     assert _code(_session()) == code
 
 
