@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TypeVar, get_origin
 
@@ -83,6 +84,14 @@ def database_place(settings: Settings) -> str:
             hint="Use sqlite:///path/to/file.db or postgresql://user@host/name.",
         )
     return str(Path(url).expanduser() if url else data_folder() / "advisor.db")
+
+
+def program_version() -> str:
+    """The installed version; a working tree that is not installed has none."""
+    try:
+        return version(APP_NAME)
+    except PackageNotFoundError:
+        return "0"
 
 
 def data_folder() -> Path:

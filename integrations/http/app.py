@@ -6,17 +6,19 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from starlette.routing import Route
 
 from advisor.accounts import Accounts
 from advisor.database import Database
 from advisor.llm.door import open_model
-from advisor.settings import database_place, get_settings, read_settings
+from advisor.settings import database_place, get_settings, program_version, read_settings
 from advisor.store import SqlConversations, open_store
 from advisor.turn import Desk
 from integrations.http import openapi, problems
 from integrations.http.auth import Authenticator
 from integrations.http.drain import draining
 from integrations.http.frame import Frame
+from integrations.http.mcp_mount import McpMount
 from integrations.http.metrics import Metrics
 from integrations.http.routes import ask, docs, openai_wire, operations
 from integrations.http.routes import tools as tool_routes
@@ -35,19 +37,22 @@ def create_app(settings: ServiceSettings | None = None, desk: Desk | None = None
     accounts = Accounts(_database_of(desk))
     auth = Authenticator(settings, accounts, metrics)
     service = Service(settings, desk, metrics, accounts, auth, Turns(settings, metrics))
+    mcp = McpMount(service, program_version())
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         all_tools()  # imported before the first question, which then need not wait for it
         with draining(service):
-            yield
+            async with mcp.manager.run():
+                yield
         service.turns.close()
 
-    app = FastAPI(title="advisor", version="1", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(title="advisor", version=program_version(), lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.service = service
     for routes in (ask, tool_routes, openai_wire, operations, docs):
         app.include_router(routes.router)
     pages.install(app)
+    app.router.routes.append(Route("/mcp", mcp, methods=["GET", "POST", "DELETE"], include_in_schema=False))
     problems.install(app)
     openapi.install(app)
     app.add_middleware(Frame, metrics=metrics, body_bytes=settings.body_bytes)
