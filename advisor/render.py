@@ -185,6 +185,15 @@ def split_blocks(markdown: str) -> list[tuple[str, str]]:
     return [(kind, "\n".join(lines)) for kind, lines in blocks]
 
 
+def file_blocks(data: Mapping[str, Any]) -> list[str]:
+    """The files of a tool's payload as code blocks, each with its path and what has read it."""
+    blocks = []
+    for file in data.get("files", ()):
+        read = f" (read by {file['checked']})" if file.get("checked") else ""
+        blocks.append(f"`{file['path']}`{read}:\n\n```{file['language']}\n{str(file['text']).rstrip()}\n```")
+    return blocks
+
+
 def compose(payloads: Iterable[Mapping[str, Any]]) -> str:
     """An answer from tool results alone, still with references: verdict, bill, next knobs; errors in words.
 
@@ -202,6 +211,7 @@ def compose(payloads: Iterable[Mapping[str, Any]]) -> str:
             shown = [f"{fact.get('label') or _words(fact['name'])}: [[{fact['id']}]]" for fact in data["facts"][:8]]
             parts.append("\n".join(f"- {line}" for line in shown))
         parts += [f"[[{table['id']}]]" for table in data.get("tables", ())]
+        parts += file_blocks(data)
         if data.get("next_steps"):
             parts.append("\n".join(f"- {line}" for line in data["next_steps"]))
     return "\n\n".join(parts)

@@ -16,7 +16,7 @@ import json
 import re
 from typing import Any
 
-from tools.result import Fact, Table, ToolResult
+from tools.result import Fact, FileText, Table, ToolResult
 from tools.units import format_range, format_value
 
 MAX_FACTS = 60
@@ -34,6 +34,7 @@ def payload(call: str, tool: str, result: ToolResult) -> dict[str, Any]:
     if len(result.facts) > MAX_FACTS:
         data["facts_left_out"] = len(result.facts) - MAX_FACTS
     data["tables"] = [_table(call, table) for table in result.tables]
+    data["files"] = [file.model_dump() for file in getattr(result, "files", ()) if isinstance(file, FileText)]
     data["assumptions"] = [
         {"name": item.name, "value": item.value, "unit": item.unit, "why": item.why, "argument": item.argument}
         for item in result.assumptions

@@ -47,13 +47,18 @@ def write(
     result.steps += _steps(step)
     result.sources += SOURCES
     result.warnings += _warnings(cluster, rungs)
-    result.tables += [_bill(step), _links(cluster, rungs)] if rungs else []
+    result.tables += [_links(cluster, rungs), _bill(step)] if rungs else []
     if cluster.fabric.nodes(cluster.job.n_gpus) > 1:
         result.tables.append(question_table(cluster, best))
     if rungs:
         result.charts.append(scaling_chart(cluster, options))
     result.verdict = _verdict(result, cluster, best, kept, keep)
     _knobs(result, cluster, step, options)
+    if result.infiniband_needed:
+        result.next_steps.append(
+            "Before signing, ask the provider for nccl-tests over your node count at large and small messages, ports a "
+            "node and oversubscription, and whether the nodes stand in one block (fabric_questions lists all)."
+        )
     name = cluster.job.arch.id.rpartition("/")[2]
     result.suggestions += [
         f"Best layout for {name} on {cluster.job.n_gpus} {cluster.gpu.id}?",

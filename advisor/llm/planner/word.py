@@ -13,6 +13,7 @@ from typing import Any
 from advisor.llm.planner import grammar
 from advisor.llm.planner.decide import Call, Limit, Plan
 from advisor.llm.planner.slots import Slots
+from advisor.render import file_blocks
 
 MAX_KNOBS = 3
 # Spelled as the catalogue does, so that the number check knows their digits as parts of names.
@@ -257,6 +258,7 @@ def _main(outcomes: list[Outcome], state: Slots, language: str) -> list[str]:
             tables = outcome.data.get("tables", [])
             keep = 1 if name in ("estimate_vram", "estimate_run") or len(group) > 1 else 2
             parts += [f"[[{table['id']}]]" for table in tables[:keep]]
+            parts += file_blocks(outcome.data)
     return parts
 
 
