@@ -215,3 +215,28 @@ def test_the_pinned_numbers_hold():
     report = run_suites(["pinned"])
     assert len(report.results) >= 30
     assert [(result.case.id, list(map(str, result.misses))) for result in report.results if not result.passed] == []
+
+
+def test_the_oracle_meets_published_parameter_counts_and_wrote_the_derived_suites():
+    from evals.oracle import MODELS, PUBLISHED, SUITES, suite_text
+
+    for name, billions in PUBLISHED.items():
+        assert MODELS[name].params / 1e9 == pytest.approx(billions, rel=0.002), name
+    for name in SUITES:
+        assert (CASES / f"{name}.yaml").read_text(encoding="utf-8") == suite_text(name), name
+
+
+def test_the_oracle_shares_nothing_with_the_product():
+    import ast
+    from pathlib import Path
+
+    import evals.oracle
+
+    tree = ast.parse(Path(evals.oracle.__file__).read_text(encoding="utf-8"))
+    imported = {
+        name.split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names])
+    }
+    assert not imported & {"tools", "knowledge", "advisor"}
