@@ -33,6 +33,7 @@ def _bare(text: str) -> str:
     """The text without what only looks like numbers: code, links, dates, and names with digits in them."""
     text = re.sub(r"```.*?```|`[^`]*`|https?://\S+", " ", text, flags=re.DOTALL)
     text = re.sub(r"\b(?:19|20)\d\d(?:-\d\d(?:-\d\d)?)?\b", " ", text)
+    text = re.sub(r"\b(?:RTX|GTX|RX|PRO|Quadro|Radeon|Titan|Gaudi|Xeon|Ultra|Max)\s(?:\w+\s)?\d{1,4}\b", " ", text)
     return re.sub(r"\b[A-Za-z]+[-\w.]*\d[-\w.]*|\b\d+[xX](?=[\s×]*[A-Z])|\b\d[\w.]*[A-Za-z]\w*\b", " ", text)
 
 
