@@ -42,7 +42,7 @@ _STOP = frozenset(
 )
 _WORD = re.compile(r"[^\W_]+(?:\.\d+)?")
 _UNIT_WORDS = frozenset(["gb", "gib", "tb", "b", "k", "m", "x", "h", "tflops", "hour", "hours", "usd", "w", "kw"])
-_SIZE = re.compile(r"\d+(?:\.\d+)?(?:x|k|m|b|t|gb|gib|tb|mb|g|h|hours|days|min|ms|usd|eur)?")
+_SIZE = re.compile(r"\d+(?:\.\d+)?(?:x|m|b|t|gb|gib|tb|mb|g|h|hours|days|min|ms|usd|eur)?")
 Amount = tuple[float, str]
 _UNIT_NAMES = {"hours": "h", "hour": "h", "bn": "b", "billion": "b", "million": "m", "times": "x"}
 _LOCAL = threading.local()
