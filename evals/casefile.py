@@ -88,6 +88,9 @@ class Expect(_Strict):
     )
     cite: list[str] = Field(default_factory=list, description="Ids or words of sources that must be cited.")
     say: list[str] = Field(default_factory=list, description="Regular expressions, any case, that must match the text.")
+    field_says: dict[str, list[str]] = Field(
+        default_factory=dict, description="Typed field of a result: regular expressions that it must match as JSON."
+    )
     not_say: list[str] = Field(default_factory=list, description="Regular expressions that must not match the text.")
     warns: list[str] = Field(default_factory=list, description="Codes of warnings that must be given.")
     error: ErrorWanted | None = None

@@ -6,6 +6,7 @@ extractor reads, names by what they resolve to: nothing is a suffix or substring
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -221,6 +222,11 @@ def words(expect: Expect, happened: Happened, said: list[str]) -> Iterator[Miss]
     for pattern in expect.say:
         if not re.search(pattern, happened.text, re.IGNORECASE):
             yield Miss("words", "the text does not say it", wanted=pattern, got=happened.text[:160])
+    for name, patterns in expect.field_says.items():
+        written = json.dumps(_values(happened, name), ensure_ascii=False)
+        for pattern in patterns:
+            if not re.search(pattern, written, re.IGNORECASE):
+                yield Miss("words", f"the field {name} does not say it", wanted=pattern, got=written[:160])
     for pattern in expect.not_say:
         found = re.search(pattern, happened.text, re.IGNORECASE)
         if found:
