@@ -46,7 +46,7 @@ class Attempt:
         else:
             self.payloads.append(payload(short, outcome.call.name, outcome.result))
             self.sources.add(short, outcome.result)
-            self.evidence.add(short, outcome.call.arguments, outcome.result)
+            self.evidence.add_json(outcome.call.arguments, outcome.data or {})
 
     @property
     def results(self) -> list[tuple[str, ToolResult]]:
@@ -66,7 +66,7 @@ class Attempt:
                 id=short,
                 name=outcome.call.name,
                 arguments=finite(outcome.call.arguments),
-                result=outcome.result.model_dump(mode="json") if outcome.result else None,
+                result=outcome.data,
                 error=outcome.error,
                 milliseconds=outcome.milliseconds,
             )

@@ -57,7 +57,7 @@ _DATES = re.compile(
 )
 _YEAR = re.compile(r"(?<![\d.,$€£-])(?:19[89]\d|20[0-4]\d)(?![\d.,]\d|\s?[%xKkMGT$€]|\d)")
 _INDEX = re.compile(
-    r"(?m)^[ \t>]*(?:#{1,6}[ \t]+)?(?:\*\*)?\d{1,2}[.)](?=\s)|\[\d{1,2}\](?!\()|(?<=\n)[ \t]*[-*]?[ \t]*\(\d{1,2}\)"
+    r"^[ \t>]*(?:#{1,6}[ \t]+)?(?:\*\*)?\d{1,2}[.)](?=\s)|\[\d{1,2}\](?!\()|^[ \t]*[-*]?[ \t]*\(\d{1,2}\)"
     r"|\b(?:option|step|choice|plan|rank|table|figure|section|point|question|no\.|#)\s?#?\d{1,2}(?=[\s:,;)]|\.(?!\d)|$)",
     re.IGNORECASE,
 )
@@ -108,6 +108,7 @@ class Evidence:
         self._known: dict[str, list[_Known]] = {}
         self._texts: list[str] = []
         self._quoted: list[tuple[Quantity, tuple[str, ...]]] | None = None
+        self.checked: dict[str, Report] = {}  # what each line came to, on this evidence
         self._dates: set[str] = set()
         self._said: list[Quantity] = []
         self._said_texts: list[str] = []
@@ -155,17 +156,21 @@ class Evidence:
         extra = {key: value for key, value in result.items() if key not in _COMMON}
         self._texts += _strings(extra)
         self._arguments(arguments)
-        self._quoted = None
+        self._changed()
 
     def add_error(self, error: Mapping[str, Any]) -> None:
         """The words of a tool's error may be repeated."""
         self._texts += _strings(error)
-        self._quoted = None
+        self._changed()
 
     def add_text(self, text: str) -> None:
         """Words of our own that the answer holds, e.g. which model failed."""
         self._texts.append(text)
+        self._changed()
+
+    def _changed(self) -> None:
         self._quoted = None
+        self.checked.clear()
 
     # Asking -------------------------------------------------------------------------------------------------------
 
@@ -280,7 +285,22 @@ _COMMON = {
 
 
 def check(text: str, evidence: Evidence) -> Report:
-    """Every quantity of ``text`` against the evidence."""
+    """Every quantity of ``text`` against the evidence, line by line: neither names nor sentences go over a line's end.
+
+    What a line came to is kept, since a paragraph is checked when it is shown and again with the whole answer.
+    """
+    report = Report()
+    for line in text.split("\n"):
+        if line not in evidence.checked:
+            evidence.checked[line] = _check_line(line, evidence)
+        found = evidence.checked[line]
+        report.numbers += found.numbers
+        report.grounded += found.grounded
+        report.findings += found.findings
+    return report
+
+
+def _check_line(text: str, evidence: Evidence) -> Report:
     report = Report()
     names = mentions(text)
     blank = _name_spans(text, names)

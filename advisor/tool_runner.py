@@ -23,6 +23,7 @@ class Outcome:
 
     call: ToolCall
     result: ToolResult | None = None
+    data: dict[str, Any] | None = None  # the result as JSON data
     error: dict[str, Any] | None = None
     milliseconds: float = 0.0
 
@@ -64,6 +65,7 @@ def run_call(call: ToolCall) -> Outcome:
                 hint="Send one JSON object that follows the tool's schema.",
             )
         outcome.result = get_tool(call.name).call(call.arguments)
+        outcome.data = outcome.result.model_dump(mode="json")
     except InputProblem as problem:
         outcome.error = problem.as_dict()
     except Exception:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -75,20 +74,29 @@ def layout_words(job: Job) -> str:
     return ", ".join(parts)
 
 
+@lru_cache(maxsize=4096)
 def best_set_up(
-    job: Job, gpu: Gpu, n_gpus: int, per_machine: int, free: Freedom, software: SoftwareClass
+    job: Job, gpu_id: str, n_gpus: int, per_machine: int, free: Freedom, software: SoftwareClass
 ) -> tuple[SetUp | None, MemoryBill]:
-    """The fastest layout that fits with headroom (else a borderline one), and the smallest need seen otherwise."""
+    """The fastest layout that fits with headroom (else a borderline one), and the smallest need seen otherwise.
+
+    Kept, since what is asked next about a job (on spot, at this provider, within this budget) needs the same ones.
+    """
+    gpu = load_gpu(gpu_id)
     fabric = _fabric(gpu.id, n_gpus, per_machine)
     sure: SetUp | None = None
     tight: SetUp | None = None
     smallest: MemoryBill | None = None
-    for option in options(job, n_gpus, min(per_machine, n_gpus), free):
-        need = estimate(option)
+    roomy: Job | None = None
+    for option, need in _sized(job, n_gpus, min(per_machine, n_gpus), free):
         if smallest is None or need.peak_bytes < smallest.peak_bytes:
             smallest = need
         fits = verdict(need, gpu)
-        if fits == "does_not_fit" or (fits == "borderline" and sure is not None):
+        # The same layout without recomputation comes just before: where it fits, recomputing can only be slower.
+        dearer = option.checkpointing == "full" and roomy is not None and _same_but_saving(option, roomy)
+        if fits == "fits":
+            roomy = option
+        if dearer or fits == "does_not_fit" or (fits == "borderline" and sure is not None):
             continue
         speed = estimate_throughput(option, gpu, fabric, software)
         found = SetUp(gpu, n_gpus, -(-n_gpus // per_machine), option, need, fits, speed)
@@ -99,9 +107,15 @@ def best_set_up(
     return sure or tight, smallest or estimate(job)
 
 
-def options(job: Job, n_gpus: int, per_machine: int, free: Freedom) -> Iterator[Job]:
-    """Every layout worth trying for this count."""
-    return iter(_options(replace(job, assumptions=()), n_gpus, per_machine, free))
+def _same_but_saving(job: Job, other: Job) -> bool:
+    layout, same = (job.sharding, job.tp, job.pp), (other.sharding, other.tp, other.pp)
+    return layout == same and job.micro_batch == other.micro_batch and other.checkpointing == "none"
+
+
+@lru_cache(maxsize=2048)
+def _sized(job: Job, n_gpus: int, per_machine: int, free: Freedom) -> tuple[tuple[Job, MemoryBill], ...]:
+    """The options with their memory, which is the same for every card of this count and so is computed once."""
+    return tuple((option, estimate(option)) for option in _options(job, n_gpus, per_machine, free))
 
 
 @lru_cache(maxsize=2048)

@@ -89,17 +89,18 @@ def search(job: Job, tokens: float, free: Freedom, software: SoftwareClass, poli
     wall = np.full((len(names), 2), np.inf)
     fixed = np.zeros(len(names))
     gpus = {gpu.id: gpu for gpu in all_gpus()}
+    courses = [replace(policy, spot_monthly_share=share) for share in (0.0, SPOT_MONTHLY_SHARE)]
+    plain = replace(job, assumptions=())
     for index, at in enumerate(first):
         gpu, total = gpus[str(offers.gpu_id[row[at]])], int(counts[at])
-        chosen, need = best_set_up(job, gpu, total, int(offers.n_gpus[row[at]]), free, software)
+        chosen, need = best_set_up(plain, gpu.id, total, int(offers.n_gpus[row[at]]), free, software)
         set_ups.append(chosen)
         if chosen is None:
             if gpu.id not in misses or misses[gpu.id].n_gpus < total:
                 misses[gpu.id] = RuledOut(gpu, total, need)
             continue
         hours = training_hours(tokens, chosen.speed)
-        for spot in (0, 1):
-            course = replace(policy, spot_monthly_share=SPOT_MONTHLY_SHARE if spot else 0.0)
+        for spot, course in enumerate(courses):
             time = run_time(chosen.job, hours, chosen.machines, course)
             billed[index, spot] = time.billed_hours
             wall[index, spot] = time.wall_hours
