@@ -40,6 +40,7 @@ def read_row(row: Row) -> Case:
     arch = architecture_of(row, open_points)
     framework = framework_of(row)
     adapter_like = (row.get("method") or "").strip().lower() in ("lora", "qlora", "dora") or "adapter v" in text.lower()
+    adapter_like = adapter_like or bool(re.fullmatch(r"\d+", (row.get("lora_rank") or "").strip()))
     seq = _first_number(row.get("seq_len"), open_points, "seq_len", 2048)
     batch = _first_number(row.get("micro_batch"), open_points, "micro_batch", 1)
     n_gpus = _first_number(row.get("n_gpus"), open_points, "n_gpus", 1)

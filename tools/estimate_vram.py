@@ -8,10 +8,12 @@ from pydantic import Field
 
 from knowledge.gpus import find_gpu, load_gpu
 from knowledge.types import Gpu
-from tools.errors import MissingValue
+from tools.config.parse import ParsedConfig, parse_training_config
+from tools.errors import BadValue, MissingValue, nearest
 from tools.memory import MemoryBill, estimate, verdict
-from tools.memory.knobs import Knob, largest_savings, nearest_that_fits
-from tools.registry import tool
+from tools.memory.knobs import Knob, fewest_gpus_that_fit, largest_savings, nearest_that_fits
+from tools.memory.shapes import TARGET_NAMES
+from tools.registry import parse_input, tool
 from tools.result import Assumption, Column, Fact, SourceRef, Step, Table, ToolResult, Warn
 from tools.units import GB
 from tools.workload import Job, WorkloadInput, resolve
@@ -84,7 +86,8 @@ def estimate_vram(given: EstimateVramInput) -> EstimateVramResult:
     gradients, optimizer states, kept activations, logits and gathered or dequantised blocks in the dtypes of the
     framework's recipe, plus allocator reserve and CUDA context. Not modelled: leaks, and what else runs on the card.
     """
-    job = _job(given)
+    parsed = parse_training_config(given.training_config) if given.training_config is not None else None
+    job = _job(given, parsed)
     bill = estimate(job)
     gpu_match = find_gpu(given.gpu) if given.gpu else None
     gpu = gpu_match.value if gpu_match else None
@@ -106,19 +109,67 @@ def estimate_vram(given: EstimateVramInput) -> EstimateVramResult:
         components=bill.components,
         fits=fits,
     )
+    if parsed is not None:
+        _add_config(result, parsed)
     if gpu_match and gpu_match.note and gpu:
         result.assumptions.append(Assumption(name="gpu", value=gpu.id, why=gpu_match.note, argument="gpu"))
     _say(result, job, bill, gpu, fits, savings)
     return result
 
 
-def _job(given: EstimateVramInput) -> Job:
-    if given.model is None and given.training_config is None:
+def _job(given: EstimateVramInput, parsed: ParsedConfig | None) -> Job:
+    fields = given.model_dump(exclude_unset=True, exclude_none=True, exclude={"gpu", "training_config"})
+    fields = (parsed.arguments if parsed else {}) | fields  # what is asked beside the configuration wins
+    if "model" not in fields:
         raise MissingValue(
-            "missing_argument", "'model' is needed.", field="model", hint="A name, a size such as 7B, or params_b."
+            "missing_argument",
+            "The configuration names no model." if parsed else "'model' is needed.",
+            field="model",
+            hint="A name, a size such as 7B, or params_b.",
         )
-    fields = given.model_dump(exclude_unset=True, exclude={"gpu", "training_config"})
-    return resolve(WorkloadInput(**fields))
+    parsed_input = parse_input(WorkloadInput, fields)
+    assert isinstance(parsed_input, WorkloadInput)
+    _check_targets(parsed_input)
+    return resolve(parsed_input)
+
+
+def _check_targets(given: WorkloadInput) -> None:
+    asked = given.lora_targets
+    names = asked.replace(",", " ").split() if isinstance(asked, str) else asked or []
+    for name in names:
+        if name.strip().lower() not in TARGET_NAMES:
+            raise BadValue(
+                "unknown_target",
+                f"{name[:40]!r} is not a linear layer that LoRA can adapt here.",
+                field="lora_targets",
+                hint="E.g. all-linear, attention, or q_proj v_proj.",
+                candidates=nearest(name[:40].lower(), TARGET_NAMES) or ["all-linear", "attention"],
+            )
+
+
+def _add_config(result: EstimateVramResult, parsed: ParsedConfig) -> None:
+    """What became of each setting: read, ignored, not understood."""
+    rows: list[list[float | int | str | bool | None]] = [
+        [setting, value, argument] for setting, value, argument in parsed.read
+    ]
+    result.tables.append(
+        Table(
+            id="config",
+            title=f"Read from the configuration ({parsed.dialect})",
+            columns=[
+                Column(key="setting", label="setting"),
+                Column(key="value", label="value"),
+                Column(key="argument", label="taken as"),
+            ],
+            rows=rows,
+        )
+    )
+    if parsed.not_understood:
+        names = ", ".join(parsed.not_understood[:12])
+        result.warnings.append(Warn(code="config_not_understood", text=f"Settings not understood: {names}."))
+    if parsed.ignored:
+        names = ", ".join(parsed.ignored[:12]) + (" and others" if len(parsed.ignored) > 12 else "")
+        result.warnings.append(Warn(code="config_ignored", text=f"Settings without bearing on memory: {names}."))
 
 
 def _facts(job: Job, bill: MemoryBill, about: list[str]) -> list[Fact]:
@@ -127,7 +178,12 @@ def _facts(job: Job, bill: MemoryBill, about: list[str]) -> list[Fact]:
         high=bill.high_bytes, label="memory needed per GPU", about=about,
         basis="largest phase of the step + allocator reserve + CUDA context",
     )  # fmt: skip
-    facts = [peak]
+    facts = [
+        peak,
+        Fact(id="seq_len", name="seq_len", value=job.seq_len, unit="tokens", kind="exact", label="sequence length"),
+        Fact(id="micro_batch", name="micro_batch", value=job.micro_batch, kind="exact", label="micro-batch per GPU"),
+        Fact(id="n_gpus", name="n_gpus", value=job.n_gpus, unit="GPUs", kind="exact", label="GPUs"),
+    ]
     for name, value in bill.components.items():
         facts.append(
             Fact(id=name, name=name, value=value, unit="B", label=_LABELS.get(name, name), about=about,
@@ -275,21 +331,18 @@ def _say(
         result.verdict = f"{need}: it fits {_an(smallest.id)} with [[headroom]] to spare{_close(bill)}."
     else:
         result.verdict = f"{need}: it fits no single card on the list."
-        biggest = load_gpu("H100-SXM5")
-        chain = nearest_that_fits(job, biggest.usable_bytes)
-        if chain:
-            _add_chain(result, chain, biggest)
+        _add_more_gpus(result, job, load_gpu("H100-SXM5"))
     for index, knob in enumerate(savings, 1):
         saved = bill.peak_bytes - knob.bill.peak_bytes
+        words, setting = _worded(result, knob, f"knob_{index}_set")
         result.facts += [
             Fact(id=f"knob_{index}", name="knob", value=knob.bill.peak_bytes, unit="B", low=knob.bill.low_bytes,
-                 high=knob.bill.high_bytes, label=knob.words, basis=f"{knob.argument}={knob.value}"),
-            Fact(id=f"knob_{index}_saving", name="saving", value=saved, unit="B", label=f"saved: {knob.words}",
+                 high=knob.bill.high_bytes, label=_plain(knob), basis=f"{knob.argument}={knob.value}"),
+            Fact(id=f"knob_{index}_saving", name="saving", value=saved, unit="B", label=f"saved: {_plain(knob)}",
                  basis="peak_per_gpu now minus then"),
         ]  # fmt: skip
         result.next_steps.append(
-            f"{knob.words[0].upper()}{knob.words[1:]}: [[knob_{index}]] per GPU, [[knob_{index}_saving]] less "
-            f"({knob.argument}={knob.value})."
+            f"{words[0].upper()}{words[1:]}: [[knob_{index}]] per GPU, [[knob_{index}_saving]] less ({setting})."
         )
     result.suggestions = _suggestions(job, gpu)
 
@@ -311,6 +364,8 @@ def _judge(result: EstimateVramResult, job: Job, bill: MemoryBill, gpu: Gpu, nee
     chain = nearest_that_fits(job, gpu.usable_bytes)
     if chain:
         _add_chain(result, chain, gpu)
+    if job.task == "train":
+        _add_more_gpus(result, job, gpu)
     larger = [name for name in result.fits if load_gpu(name).usable_bytes > gpu.usable_bytes]
     if larger:
         result.next_steps.append(f"Unchanged, it fits {_an(larger[0])}.")
@@ -328,13 +383,42 @@ def _add_card(result: EstimateVramResult, bill: MemoryBill, gpu: Gpu) -> None:
 
 def _add_chain(result: EstimateVramResult, chain: list[Knob], gpu: Gpu) -> None:
     last = chain[-1]
-    words = ", then ".join(knob.words for knob in chain)
+    said = [_worded(result, knob, f"change_{index}")[0] for index, knob in enumerate(chain, 1)]
     result.facts.append(
         Fact(id="nearest_fit", name="nearest_fit", value=last.bill.peak_bytes, unit="B", low=last.bill.low_bytes,
-             high=last.bill.high_bytes, label=f"after: {words}", about=[gpu.id],
-             basis=", ".join(f"{knob.argument}={knob.value}" for knob in chain))
+             high=last.bill.high_bytes, label="after: " + ", then ".join(_plain(knob) for knob in chain),
+             about=[gpu.id], basis=", ".join(f"{knob.argument}={knob.value}" for knob in chain))
     )  # fmt: skip
-    result.next_steps.append(f"What does fit {_an(gpu.id)}: {words}; that needs [[nearest_fit]] per GPU.")
+    result.next_steps.append(
+        f"What does fit {_an(gpu.id)}: {', then '.join(said)}; that needs [[nearest_fit]] per GPU."
+    )
+
+
+def _add_more_gpus(result: EstimateVramResult, job: Job, gpu: Gpu) -> None:
+    knob = fewest_gpus_that_fit(job, gpu.usable_bytes)
+    if knob is None:
+        return
+    words, _setting = _worded(result, knob, "gpus_needed")
+    result.facts.append(
+        Fact(id="sharded", name="sharded", value=knob.bill.peak_bytes, unit="B", low=knob.bill.low_bytes,
+             high=knob.bill.high_bytes, label=f"per {gpu.id}: {_plain(knob)}", about=[gpu.id],
+             basis=f"{knob.argument}={knob.value}, sharding={knob.job.sharding}")
+    )  # fmt: skip
+    result.next_steps.append(f"On {gpu.id} cards unchanged: {words}; each then holds [[sharded]].")
+
+
+def _worded(result: EstimateVramResult, knob: Knob, fact_id: str) -> tuple[str, str]:
+    """The knob in words and as a setting, its number a fact of the result."""
+    if isinstance(knob.value, bool) or not isinstance(knob.value, int):
+        return knob.words, f"{knob.argument}={knob.value}"
+    result.facts.append(
+        Fact(id=fact_id, name="setting", value=knob.value, kind="exact", label=knob.argument, basis="the change tried")
+    )
+    return knob.words.format(value=f"[[{fact_id}]]"), f"{knob.argument}=[[{fact_id}]]"
+
+
+def _plain(knob: Knob) -> str:
+    return knob.words.format(value=knob.value)
 
 
 def _an(gpu_id: str) -> str:
@@ -350,12 +434,16 @@ def _close(bill: MemoryBill) -> str:
 def _describe(job: Job) -> str:
     name = job.arch.id.rpartition("/")[2]
     if job.task == "inference":
-        return f"Serving {name} in {job.precision}"
+        return f"Serving {name} in {job.precision} for [[micro_batch]] sequences of [[seq_len]]"
     words = {"full": "full fine-tuning", "pretrain": "pretraining", "continued_pretrain": "continued pretraining",
              "lora": "LoRA", "qlora": "QLoRA", "dora": "DoRA", "dpo": "DPO", "orpo": "ORPO", "kto": "KTO",
              "grpo": "GRPO", "ppo": "PPO", "reward": "reward-model training"}  # fmt: skip
-    where = f" on {job.n_gpus} GPUs ({job.sharding})" if job.n_gpus > 1 else ""
-    return f"{name} {words[job.method]} at {job.seq_len} tokens x {job.micro_batch}{where}"
+    where = f" on [[n_gpus]] ({job.sharding})" if job.n_gpus > 1 else ""
+    method = words[job.method] + (" on adapters" if job.adapter and job.method in _PREFERENCE else "")
+    return f"{name} {method} at [[seq_len]] x [[micro_batch]]{where}"
+
+
+_PREFERENCE = frozenset({"dpo", "orpo", "kto", "grpo", "ppo", "reward"})
 
 
 def _suggestions(job: Job, gpu: Gpu | None) -> list[str]:

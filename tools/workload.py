@@ -118,6 +118,7 @@ class Job:
     framework: Framework
     compile: bool
     fused_loss: bool
+    adapter: bool = False  # adapters under a preference or reinforcement method
     assumptions: tuple[Assumption, ...] = field(default=(), compare=False)
 
     @property
@@ -138,7 +139,7 @@ class Job:
     @property
     def is_adapter(self) -> bool:
         """Whether only adapters are trained."""
-        return self.method in ("lora", "qlora", "dora")
+        return self.adapter or self.method in ("lora", "qlora", "dora")
 
 
 def resolve(given: WorkloadInput) -> Job:
@@ -146,8 +147,12 @@ def resolve(given: WorkloadInput) -> Job:
     arch, assumed = resolve_architecture(given.model)
     note = _Noter(assumed)
     method: Method = note("method", given.method, "full", "every weight is trained unless LoRA or QLoRA is named")
-    n_gpus: int = note("n_gpus", given.n_gpus, max(1, given.tp * given.pp * given.cp), "", quiet=True)
-    precision: Precision = note("precision", given.precision, *_precision(given, method))
+    adapter = _trains_adapters(given, method)
+    n_gpus: int = note(
+        "n_gpus", given.n_gpus, max(1, given.tp * given.pp * given.cp), "no count was given",
+        quiet=given.sharding in (None, "none"),
+    )  # fmt: skip
+    precision: Precision = note("precision", given.precision, *_precision(given, method, adapter))
     checkpointing = _checkpointing(given, arch, note)
     seq_len: int = note("seq_len", given.seq_len, min(2048, arch.max_seq_len or 2048), "common fine-tuning length")
     job = Job(
@@ -156,8 +161,8 @@ def resolve(given: WorkloadInput) -> Job:
         method=method,
         precision=precision,
         optimizer=note("optimizer", given.optimizer, "adamw", "what nearly everyone trains with"),
-        lora_rank=note("lora_rank", given.lora_rank, 16, "PEFT recipes' usual rank", quiet=not _adapter(method)),
-        lora_targets=_targets(given, method, note),
+        lora_rank=note("lora_rank", given.lora_rank, 16, "PEFT recipes' usual rank", quiet=not adapter),
+        lora_targets=_targets(given, adapter, note),
         seq_len=seq_len,
         micro_batch=note("micro_batch", given.micro_batch, 1, "the smallest: gradient accumulation does the rest"),
         grad_accum=note("grad_accum", given.grad_accum, 1, "", quiet=True),
@@ -176,6 +181,7 @@ def resolve(given: WorkloadInput) -> Job:
         framework=note("framework", given.framework, "hf", "Hugging Face Trainer conventions"),
         compile=bool(given.compile),
         fused_loss=note("fused_loss", given.fused_loss, False, "", quiet=True),
+        adapter=adapter,
         assumptions=tuple(note.assumed),
     )  # fmt: skip
     _check(job)
@@ -200,18 +206,25 @@ class _Noter:
         return default
 
 
-def _precision(given: WorkloadInput, method: str) -> tuple[Precision, str]:
+def _precision(given: WorkloadInput, method: str, adapter: bool) -> tuple[Precision, str]:
     if given.task == "inference":
         return "bf16", "the precision most models are published in"
     if method == "qlora":
         return "nf4", "QLoRA keeps the base in 4 bits"
-    if _adapter(method):
+    if adapter:
         return "bf16", "frozen weights in bf16"
     return "bf16_mixed", "bf16 compute with fp32 weights and AdamW states; pure bf16 ('bf16') takes half"
 
 
-def _adapter(method: str) -> bool:
-    return method in ("lora", "qlora", "dora")
+def _trains_adapters(given: WorkloadInput, method: str) -> bool:
+    """LoRA by name, or a preference or reinforcement method with a rank, targets or a 4-bit base."""
+    if method in ("lora", "qlora", "dora"):
+        return True
+    asked = given.lora_rank is not None or given.lora_targets is not None
+    return method in _ON_ADAPTERS and (asked or given.precision in ("nf4", "int4", "fp4", "mxfp4", "int8"))
+
+
+_ON_ADAPTERS = ("dpo", "orpo", "kto", "grpo", "ppo", "reward")
 
 
 def _checkpointing(given: WorkloadInput, arch: Architecture, note: _Noter) -> Checkpointing:
@@ -227,7 +240,7 @@ def _checkpointing(given: WorkloadInput, arch: Architecture, note: _Noter) -> Ch
     return chosen
 
 
-def _targets(given: WorkloadInput, method: str, note: _Noter) -> tuple[str, ...]:
+def _targets(given: WorkloadInput, adapter: bool, note: _Noter) -> tuple[str, ...]:
     asked = given.lora_targets
     if asked is None:
         note(
@@ -235,7 +248,7 @@ def _targets(given: WorkloadInput, method: str, note: _Noter) -> tuple[str, ...]
             None,
             "all-linear",
             "QLoRA paper: adapters on every linear layer",
-            quiet=not _adapter(method),
+            quiet=not adapter,
         )
         return ("all-linear",)
     if isinstance(asked, str):
@@ -275,7 +288,7 @@ def _check(job: Job) -> None:
             field="pp",
             candidates=[str(arch.n_layers)],
         )
-    if _adapter(job.method) and arch.hidden_size and job.lora_rank > arch.hidden_size:
+    if job.is_adapter and arch.hidden_size and job.lora_rank > arch.hidden_size:
         raise BadValue(
             "rank_above_hidden",
             f"LoRA rank {job.lora_rank} is above the hidden size of {arch.hidden_size}.",

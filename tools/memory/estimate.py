@@ -52,7 +52,7 @@ def _notes(job: Job, shape: Shape) -> tuple[str, ...]:
             "are not modelled. They usually add several GB at 1024 x 1024 pixels, less with checkpointing."
         ]
     if job.method in _METHOD_NOTES:
-        notes.append(_METHOD_NOTES[job.method])
+        notes.append(_METHOD_NOTES[job.method] if not job.adapter else _ADAPTER_REFERENCE)
     if job.method == "qlora" and job.framework == "hf":
         notes.append(
             "peft's prepare_model_for_kbit_training (TRL's default) keeps embeddings, head and the residual stream in "
@@ -80,4 +80,5 @@ _METHOD_NOTES = {
     "colocated vLLM server's share is not.",
     "ppo": "Policy and value model are trained, reference and reward model are frozen, all of this size.",
 }
+_ADAPTER_REFERENCE = "The frozen base without its adapters serves as the reference: no second copy is loaded."
 _ALWAYS = frozenset({"weights", "gradients", "optimizer_states", "activations", "logits"})

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from tools.memory.bill import MemoryBill
+from tools.memory.bill import BORDERLINE, MemoryBill
 from tools.memory.estimate import estimate
-from tools.workload import Job
+from tools.workload import Job, Precision
 
 Estimator = Callable[[Job], MemoryBill]
 
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """One change: what to do in words, the argument that does it, the job after it and its bill."""
+    """One change: words ({value} for its number), the argument that does it, the job after it and its bill."""
 
     family: str
     words: str
@@ -37,42 +37,47 @@ def largest_savings(job: Job, now: MemoryBill, count: int = 3, estimator: Estima
 
 
 def nearest_that_fits(job: Job, usable_bytes: float, estimator: Estimator = estimate) -> list[Knob]:
-    """The least intrusive chain of changes after which the job fits in ``usable_bytes``; empty if none of them does.
+    """The least intrusive chain of changes after which the job fits the same GPUs; empty if none of them does.
 
     Settings that keep the result the same come first (checkpointing, fused loss, micro-batch), then the optimizer's
-    precision, then more GPUs, then LoRA and QLoRA.
+    precision, then LoRA and QLoRA.
     """
-    limit = usable_bytes * 0.9
-    free = [k for k in _settings(job, estimator) if k.family in ("checkpointing", "loss", "attention", "batch")]
-    for knob in free:
-        if knob.bill.peak_bytes <= limit:
+    limit = usable_bytes * (1 - BORDERLINE)
+    for knob in _settings(job, estimator):
+        if knob.family in _HARMLESS and knob.bill.peak_bytes <= limit:
             return [knob]
     chain, current, bill = [], job, estimator(job)
-    for family in ("checkpointing", "loss", "attention", "batch"):
-        for _family, words, argument, value, changed in _changes(current):
-            if _family != family:
-                continue
-            new = estimator(changed)
-            if new.peak_bytes < 0.98 * bill.peak_bytes:
-                chain.append(Knob(family, words, argument, value, changed, new))
-                current, bill = changed, new
+    for family in _HARMLESS:
+        for knob in _settings(current, estimator):
+            if knob.family == family and knob.bill.peak_bytes < 0.98 * bill.peak_bytes:
+                chain.append(knob)
+                current, bill = knob.job, knob.bill
                 break
         if chain and bill.peak_bytes <= limit:
             return chain
-    for knob in _settings(current, estimator):
-        if knob.family in ("precision", "optimizer") and knob.bill.peak_bytes <= limit:
-            return [*chain, knob]
-    for n_gpus in (2, 4, 8, 16, 32, 64):
-        if n_gpus <= job.n_gpus:
-            continue
-        more = _shard(current, n_gpus)
-        new = estimator(more)
-        if new.peak_bytes <= limit:
-            return [*chain, Knob("gpus", f"shard over {n_gpus} GPUs with FSDP", "n_gpus", n_gpus, more, new)]
-    for knob in _settings(current, estimator):
-        if knob.family == "method" and knob.bill.peak_bytes <= limit:
-            return [*chain, knob]
+    for families in (("precision", "optimizer"), ("method",)):
+        for start, changes in ((job, []), (current, chain)):
+            for knob in _settings(start, estimator):
+                if knob.family in families and knob.bill.peak_bytes <= limit:
+                    return [*changes, knob]
     return []
+
+
+def fewest_gpus_that_fit(job: Job, usable_bytes: float, estimator: Estimator = estimate) -> Knob | None:
+    """The smallest power of two of GPUs, above those given, over which FSDP makes the job fit."""
+    n_gpus = 2
+    while n_gpus <= MOST_GPUS:
+        if n_gpus > job.n_gpus and n_gpus % (job.tp * job.pp * job.cp) == 0:
+            more = _shard(job, n_gpus)
+            bill = estimator(more)
+            if bill.peak_bytes <= usable_bytes * (1 - BORDERLINE):
+                return Knob("gpus", "shard over {value} GPUs with FSDP", "n_gpus", n_gpus, more, bill)
+        n_gpus *= 2
+    return None
+
+
+MOST_GPUS = 1024
+_HARMLESS = ("checkpointing", "loss", "attention", "batch")
 
 
 def _shard(job: Job, n_gpus: int) -> Job:
@@ -98,10 +103,10 @@ def _changes(job: Job) -> Iterator[tuple[str, str, str, object, Job]]:
     if job.attention == "eager":
         yield "attention", "use flash attention", "attention", "flash", replace(job, attention="flash")
     if job.micro_batch > 1:
-        yield "batch", "cut the micro-batch to 1", "micro_batch", 1, replace(job, micro_batch=1)
+        yield "batch", "cut the micro-batch to {value}", "micro_batch", 1, replace(job, micro_batch=1)
     if job.seq_len > 512:
         half = max(512, job.seq_len // 2)
-        yield "length", f"halve the sequence length to {half}", "seq_len", half, replace(job, seq_len=half)
+        yield "length", "halve the sequence length to {value}", "seq_len", half, replace(job, seq_len=half)
     if not job.is_adapter:
         if job.precision in ("bf16_mixed", "fp16_mixed", "fp32"):
             yield "precision", "keep weights in pure bf16", "precision", "bf16", replace(job, precision="bf16")
@@ -111,10 +116,10 @@ def _changes(job: Job) -> Iterator[tuple[str, str, str, object, Job]]:
             yield "method", "train LoRA adapters instead", "method", "lora", _lora(job, "lora")
             yield "method", "train QLoRA adapters instead", "method", "qlora", _lora(job, "qlora")
     elif job.method in ("lora", "dora"):
-        yield "method", "quantise the base to 4 bits (QLoRA)", "method", "qlora", _lora(job, "qlora")
+        yield "method", "quantise the frozen base (QLoRA)", "method", "qlora", _lora(job, "qlora")
     if job.tp == job.pp == job.cp == 1:
         more = 2 if job.n_gpus == 1 else (job.n_gpus if job.sharding in ("none", "ddp") else 2 * job.n_gpus)
-        yield "gpus", f"shard over {more} GPUs with FSDP", "n_gpus", more, _shard(job, more)
+        yield "gpus", "shard over {value} GPUs with FSDP", "n_gpus", more, _shard(job, more)
     if job.offload == "none" and not job.is_adapter:
         yield (
             "offload", "keep optimizer states in host memory", "cpu_offload", "optimizer",
@@ -123,7 +128,9 @@ def _changes(job: Job) -> Iterator[tuple[str, str, str, object, Job]]:
 
 
 def _lora(job: Job, method: str) -> Job:
-    precision = "nf4" if method == "qlora" else "bf16"
+    precision: Precision = "nf4" if method == "qlora" else "bf16"
+    if job.method in ("dpo", "orpo", "kto", "grpo", "ppo", "reward"):
+        return replace(job, adapter=True, precision=precision, lora_targets=("all-linear",))
     return replace(job, method=method, precision=precision, lora_targets=("all-linear",))  # type: ignore[arg-type]
 
 
@@ -133,10 +140,10 @@ def _serving(job: Job) -> Iterator[tuple[str, str, str, object, Job]]:
         yield "precision", "serve 4-bit weights", "precision", "int4", replace(job, precision="int4")
     if job.micro_batch > 1:
         half = job.micro_batch // 2
-        yield "batch", f"halve the batch to {half}", "micro_batch", half, replace(job, micro_batch=half)
+        yield "batch", "halve the batch to {value}", "micro_batch", half, replace(job, micro_batch=half)
     if job.seq_len > 512:
         half = job.seq_len // 2
-        yield "length", f"halve the context to {half}", "seq_len", half, replace(job, seq_len=half)
+        yield "length", "halve the context to {value}", "seq_len", half, replace(job, seq_len=half)
     tp = 2 * job.tp
     if job.arch.n_heads and job.arch.n_heads % tp == 0:
-        yield "gpus", f"split over {tp} GPUs", "tp", tp, replace(job, tp=tp, n_gpus=max(tp, job.n_gpus))
+        yield "gpus", "split over {value} GPUs", "tp", tp, replace(job, tp=tp, n_gpus=max(tp, job.n_gpus))

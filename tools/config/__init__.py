@@ -1,0 +1,1 @@
+"""Pasted training configurations of the usual frameworks, read into workload arguments."""

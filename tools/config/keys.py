@@ -1,0 +1,98 @@
+"""Which keys of which framework mean which workload argument, and which have no bearing on memory."""
+
+from __future__ import annotations
+
+# Keys whose value is the argument's, as it stands.
+SIMPLE: dict[str, str] = {
+    "base_model": "model",
+    "model_name_or_path": "model",
+    "model_name": "model",
+    "model_id": "model",
+    "pretrained_model_name_or_path": "model",
+    "model": "model",
+    "compile": "compile",
+    "torch_compile": "compile",
+}
+# Keys whose value is a whole number.
+COUNTS: dict[str, str] = {
+    "lora_r": "lora_rank",
+    "lora_rank": "lora_rank",
+    "r": "lora_rank",
+    "sequence_len": "seq_len",
+    "cutoff_len": "seq_len",
+    "max_seq_len": "seq_len",
+    "max_seq_length": "seq_len",
+    "max_length": "seq_len",
+    "model_max_length": "seq_len",
+    "seq_length": "seq_len",
+    "block_size": "seq_len",
+    "micro_batch_size": "micro_batch",
+    "per_device_train_batch_size": "micro_batch",
+    "train_micro_batch_size_per_gpu": "micro_batch",
+    "batch_size": "micro_batch",
+    "gradient_accumulation_steps": "grad_accum",
+    "num_processes": "n_gpus",
+    "world_size": "n_gpus",
+    "tensor_model_parallel_size": "tp",
+    "tensor_parallel_degree": "tp",
+    "tensor_parallel_size": "tp",
+    "pipeline_model_parallel_size": "pp",
+    "pipeline_parallel_degree": "pp",
+    "context_parallel_size": "cp",
+    "context_parallel_degree": "cp",
+    "sequence_parallel_degree": "cp",
+    "expert_model_parallel_size": "ep",
+    "expert_parallel_degree": "ep",
+}
+# Words in an optimizer's name, most telling first.
+OPTIMIZERS: tuple[tuple[str, str], ...] = (
+    ("galore", "galore"),
+    ("muon", "muon"),
+    ("adafactor", "adafactor"),
+    ("lion", "lion"),
+    ("pagedadamw8", "paged_adamw_8bit"),
+    ("paged_adamw_8", "paged_adamw_8bit"),
+    ("paged", "paged_adamw"),
+    ("8bit", "adamw_8bit"),
+    ("8_bit", "adamw_8bit"),
+    ("adam", "adamw"),
+    ("sgd", "sgd"),
+)
+# No bearing on memory (or read elsewhere): schedules, logging, data, evaluation, saving.
+IGNORED: frozenset[str] = frozenset({
+    "lora_alpha", "alpha", "lora_dropout", "dropout", "bias", "task_type", "learning_rate", "lr", "min_lr",
+    "weight_decay", "max_grad_norm", "num_train_epochs", "num_epochs", "epochs", "max_steps", "train_iters", "seed",
+    "output_dir", "logging_steps", "logging_dir", "datasets", "dataset", "dataset_dir", "dataset_name", "template",
+    "chat_template", "val_set_size", "val_size", "special_tokens", "tokens", "tokenizer_type", "model_type",
+    "trust_remote_code", "remove_unused_columns", "report_to", "run_name", "push_to_hub", "hub_model_id", "strict",
+    "group_by_length", "train_on_inputs", "pad_to_sequence_len", "sample_packing", "packing", "packed",
+    "eval_sample_packing", "early_stopping_patience", "resume_from_checkpoint", "auto_resume_from_checkpoints",
+    "local_rank", "tf32", "debug", "machine_rank", "main_training_function", "main_process_port",
+    "main_process_ip", "rdzv_backend", "same_network", "use_cpu", "downcast_bf16", "dynamo_backend", "num_machines",
+    "compute_environment", "fsdp_auto_wrap_policy", "fsdp_backward_prefetch", "fsdp_state_dict_type",
+    "fsdp_use_orig_params", "fsdp_cpu_ram_efficient_loading", "fsdp_sync_module_states", "fsdp_forward_prefetch",
+    "fsdp_transformer_layer_cls_to_wrap", "fsdp_reshard_after_forward", "zero3_init_flag", "zero3_save_16bit_model",
+    "overlap_comm", "contiguous_gradients", "sub_group_size", "reduce_bucket_size", "stage3_prefetch_bucket_size",
+    "stage3_param_persistence_threshold", "stage3_max_live_parameters", "stage3_max_reuse_distance",
+    "stage3_gather_16bit_weights_on_model_save", "allgather_partitions", "allgather_bucket_size", "reduce_scatter",
+    "steps_per_print", "wall_clock_breakdown", "zero_allow_untested_optimizer", "gradient_clipping", "pin_memory",
+    "loss_scale", "loss_scale_window", "initial_scale_power", "hysteresis", "min_loss_scale", "betas", "eps",
+    "metric_logger", "profiler", "checkpointer", "tokenizer", "lr_scheduler", "shuffle", "log_every_n_steps",
+    "preprocessing_num_workers", "overwrite_cache", "overwrite_output_dir", "plot_loss", "do_train", "do_eval",
+    "double_quantization", "bnb_4bit_quant_type", "bnb_4bit_compute_dtype", "bnb_4bit_use_double_quant",
+    "gradient_checkpointing_kwargs", "use_reentrant", "beta", "pref_loss", "pref_beta", "loss_type",
+    "dataloader_num_workers", "dataloader_pin_memory", "ddp_timeout", "evaluation_strategy", "position_embedding_type",
+    "normalization", "sequence_parallel", "rotary_percent", "rotary_base", "init_method_std", "attention_dropout",
+    "hidden_dropout", "norm_epsilon", "disable_bias_linear", "split", "data_path", "tokenizer_model", "clip_grad",
+    "adam_beta1", "adam_beta2", "overlap_grad_reduce", "overlap_param_gather", "recompute_method",
+    "recompute_num_layers", "max_position_embeddings", "transformer_impl", "moe_router_load_balancing_type",
+    "moe_aux_loss_coeff", "moe_grouped_gemm", "moe_token_dispatcher_type", "plugins", "liger_rope", "liger_rms_norm",
+    "liger_glu_activation", "liger_layer_norm", "liger_cross_entropy", "strategy", "load", "save", "master_addr",
+    "master_port", "node_rank", "config_file", "quantization_method", "modules_to_save", "lora_modules_to_save",
+    "inference_mode", "use_rslora", "fused", "foreach", "device_map", "max_prompt_length", "dataset_text_field",
+    "dataset_prepared_path", "dataset_num_proc", "max_samples", "eval_dataset",
+})  # fmt: skip
+IGNORED_PREFIXES: tuple[str, ...] = (
+    "wandb", "eval_", "save_", "log", "lr_", "warmup", "hub_", "ddp_", "dataloader", "mlflow", "tensorboard",
+    "train_on_", "lr_scheduler", "optim_args", "bnb_4bit", "adam_", "cosine", "saves_", "exit_", "mock", "distributed_",
+)  # fmt: skip
