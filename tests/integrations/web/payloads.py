@@ -59,7 +59,7 @@ _LINKS = [
 _HIDDEN = [
     f"`<img src=x onerror={_RUN}>`",
     f"```html\n<script>{_RUN}</script>\n```",
-    f"```\"><script>{_RUN}</script>\nx\n```",
+    f'```"><script>{_RUN}</script>\nx\n```',
     f"| a |\n|---|\n| <img src=x onerror={_RUN}> |",
     f"# <img src=x onerror={_RUN}>",
     f"**<svg onload={_RUN}>**",

