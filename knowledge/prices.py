@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -56,8 +56,7 @@ class Columns:
 class _Book:
     """Snapshot and overlay merged; rebuilt only when the overlay changes."""
 
-    def __init__(self, live: Sequence[Offer] = (), today: str | None = None) -> None:
-        self.today = today
+    def __init__(self, live: Sequence[Offer] = ()) -> None:
         self.history: tuple[Offer, ...] = (*_snapshot(), *live)
         replaced = superseded(self.history)
         self.current = tuple(offer for offer, old in zip(self.history, replaced, strict=True) if not old)
@@ -69,18 +68,23 @@ class _Book:
 
 _LOCK = threading.Lock()
 _STATE: dict[str, _Book] = {}
+_OVERLAY: dict[str, tuple[Callable[[], Iterable[Offer]], str | None]] = {}
 
 
-def set_overlay(live: Iterable[Offer] = (), today: str | None = None) -> None:
-    """Lay live offers over the snapshot and say what day it is (ISO); with no arguments back to the bare snapshot."""
-    book = _Book(tuple(live), today)
+def set_overlay(live: Iterable[Offer] | Callable[[], Iterable[Offer]] = (), today: str | None = None) -> None:
+    """Lay live offers over the snapshot and say what day it is (ISO); with no arguments back to the bare snapshot.
+
+    Nothing is read before a price is asked for; a function is called then.
+    """
+    rows = tuple(live) if not callable(live) else ()
     with _LOCK:
-        _STATE["book"] = book
+        _OVERLAY["overlay"] = (live if callable(live) else lambda: rows, today)
+        _STATE.clear()
 
 
 def today() -> str:
     """The day that ages are counted from."""
-    return _book().today or SNAPSHOT_DATE
+    return _OVERLAY.get("overlay", (tuple, None))[1] or SNAPSHOT_DATE
 
 
 def age_days(offer: Offer) -> int:
@@ -161,7 +165,8 @@ def _book() -> _Book:
     book = _STATE.get("book")
     if book is None:
         with _LOCK:
-            book = _STATE.setdefault("book", _Book())
+            live, _day = _OVERLAY.get("overlay", (tuple, None))
+            book = _STATE["book"] = _STATE.get("book") or _Book(tuple(live()))
     return book
 
 

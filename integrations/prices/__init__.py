@@ -9,39 +9,55 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from advisor.settings import get_settings
+from integrations.prices.cache import Cache, cache_path
+from knowledge import prices
+
+FRESH = timedelta(hours=24)
+HOUR_SECONDS = 3600.0
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def attach(
-    path: Path | None = None,
-    *,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    background: bool = False,
-) -> int:
-    """Lay the cached offers over the price book and tell it the day; how many there are.
+    path: Path | None = None, *, now: Callable[[], datetime] = _now, background: bool = False
+) -> threading.Thread | None:
+    """Lay the cached offers over the price book and tell it the day; the cache is read when a price is asked for.
 
-    With ``background``, a cache older than a day is refreshed behind the answer, where there is one.
+    With ``background``, a cache older than a day is refreshed behind the answer; returns the thread that does it.
     """
-    from integrations.prices.cache import Cache
-    from integrations.prices.refresh import FRESH, cache_path, refresh
-    from knowledge import prices
-
     cache = Cache(path or cache_path())
-    offers = cache.offers()
-    prices.set_overlay(offers, today=now().date().isoformat())
+    prices.set_overlay(cache.offers, today=now().date().isoformat())
+    if not background or get_settings().offline:
+        return None
     newest = cache.newest_good()
-    if background and newest is not None and now() - newest > FRESH and not _offline():
+    if newest is None or now() - newest <= FRESH:
+        return None
 
-        def behind() -> None:
-            if refresh(cache=cache, now=now).good:
-                prices.set_overlay(cache.offers(), today=now().date().isoformat())
+    def behind() -> None:
+        from integrations.prices.refresh import refresh  # the HTTP client is paid for only when something is fetched
 
-        threading.Thread(target=behind, name="prices-refresh", daemon=True).start()
-    return len(offers)
+        if refresh(cache=cache, now=now).good:
+            prices.set_overlay(cache.offers, today=now().date().isoformat())
+
+    thread = threading.Thread(target=behind, name="prices-refresh", daemon=True)
+    thread.start()
+    return thread
 
 
-def _offline() -> bool:
-    from advisor.settings import get_settings
+def keep_attached(path: Path | None = None) -> threading.Event:
+    """``attach`` now and every hour, for surfaces that stay up; set the event to stop."""
+    stop = threading.Event()
 
-    return get_settings().offline
+    def hourly() -> None:
+        while not stop.wait(HOUR_SECONDS):
+            attach(path, background=True)
+
+    attach(path, background=True)
+    threading.Thread(target=hourly, name="prices-hourly", daemon=True).start()
+    return stop

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -11,6 +12,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import cast
 
+from advisor.settings import data_folder
 from knowledge.price_rules import Observation
 from knowledge.types import Billing, Offer, ProviderClass
 
@@ -39,6 +41,12 @@ class Fetch:
     message: str
     rows: int
     dropped: dict[str, int]
+
+
+def cache_path() -> Path:
+    """Where fetched prices are kept: ADVISOR_PRICE_CACHE, or beside the conversations."""
+    given = os.environ.get("ADVISOR_PRICE_CACHE", "").strip()
+    return Path(given).expanduser() if given else data_folder() / "prices.db"
 
 
 class Cache:

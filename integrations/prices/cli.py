@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from integrations.prices import attach
-from integrations.prices.cache import Cache, Fetch
-from integrations.prices.refresh import Outcome, Report, cache_path, choose
+from integrations.prices.cache import Cache, Fetch, cache_path
+from integrations.prices.refresh import Outcome, Report, choose
 from integrations.prices.refresh import refresh as refresh_now
 from integrations.prices.source import PriceSource
 from integrations.prices.sources import SOURCES

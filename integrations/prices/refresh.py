@@ -9,20 +9,18 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import Any
 
-from advisor.settings import data_folder, get_settings
+from advisor.settings import get_settings
 from integrations.net import NotModified, Policy, Session, SourceError
-from integrations.prices.cache import Cache, Fetch
+from integrations.prices.cache import Cache, Fetch, cache_path
 from integrations.prices.gate import judge
 from integrations.prices.source import Parsed, PriceSource
 from integrations.prices.sources import SOURCES
 from knowledge import prices
 from knowledge.errors import BadValue, UnknownName
 
-FRESH = timedelta(hours=24)
 LEASE_SECONDS = 600.0
 WORKERS = 8
 _LOG = logging.getLogger(__name__)
@@ -58,12 +56,6 @@ class Report:
     def tried(self) -> int:
         """Sources that could be asked at all."""
         return sum(one.status != "no_key" for one in self.outcomes)
-
-
-def cache_path() -> Path:
-    """Where fetched prices are kept: ADVISOR_PRICE_CACHE, or beside the conversations."""
-    given = os.environ.get("ADVISOR_PRICE_CACHE", "").strip()
-    return Path(given).expanduser() if given else data_folder() / "prices.db"
 
 
 def choose(names: Sequence[str]) -> list[PriceSource]:

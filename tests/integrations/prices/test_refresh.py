@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,12 +13,14 @@ from typing import Any
 
 import pytest
 import respx
+from click.testing import CliRunner, Result
 
 from integrations.net import NotModified, SourceError
 from integrations.prices import attach
 from integrations.prices.cache import Cache, key
+from integrations.prices.cli import command
 from integrations.prices.gate import judge
-from integrations.prices.refresh import choose, refresh
+from integrations.prices.refresh import Report, choose, refresh
 from integrations.prices.source import Parsed, PriceSource, row
 from integrations.prices.sources import SOURCES
 from knowledge import prices
@@ -30,7 +29,6 @@ from knowledge.price_rules import Observation
 from tests.integrations.prices import samples
 from tools.registry import get_tool
 
-ROOT = Path(__file__).parents[3]
 NOW = datetime(2026, 12, 1, 8, 0, tzinfo=UTC)
 
 
@@ -68,7 +66,7 @@ def _run(cache: Cache, *sources: PriceSource, now: datetime = NOW, **environment
 def test_rows_are_put_in_force_and_seen_by_the_price_book(cache: Cache) -> None:
     outcome = _run(cache, _source([_row(2.9)]))["live-lambda"]
     assert (outcome.status, outcome.rows) == ("ok", 1)
-    assert attach(cache.path, now=lambda: NOW) == 1
+    attach(cache.path, now=lambda: NOW)
     result = get_tool("lookup_prices").call({"gpu": "H100 SXM", "provider": "lambda", "live": True})
     assert result.fact("usd_per_gpu_hour").value == 2.9
     assert result.fact("usd_per_gpu_hour").as_of == "2026-12-01"
@@ -174,24 +172,24 @@ def test_another_process_that_holds_the_lease_is_left_alone_until_it_expires(cac
 
 
 def test_a_stale_cache_is_served_at_once_and_refreshed_behind(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
-    _run(cache, _source([_row(2.9)]))
-    done = threading.Event()
     asked: list[str] = []
 
-    def behind(**given: Any) -> Any:
+    def behind(**given: Any) -> Report:
         asked.append("refresh")
-        done.set()
-        return type("R", (), {"good": 0})()
+        return Report(())
 
     monkeypatch.setattr("integrations.prices.refresh.refresh", behind)
-    attach(cache.path, now=lambda: NOW + timedelta(hours=3), background=True)
-    assert not asked
-    attach(cache.path, now=lambda: NOW + timedelta(hours=30), background=True)
-    assert done.wait(5)
-    done.clear()
-    monkeypatch.setenv("ADVISOR_OFFLINE", "1")
-    attach(cache.path, now=lambda: NOW + timedelta(hours=30), background=True)
+    late = NOW + timedelta(hours=30)
+    assert attach(cache.path, now=lambda: NOW, background=True) is None  # never asked for: nothing is fetched
+    _run(cache, _source([_row(2.9)]))
+    assert attach(cache.path, now=lambda: NOW + timedelta(hours=3), background=True) is None
+    thread = attach(cache.path, now=lambda: late, background=True)
+    assert [one.usd_per_gpu_hour for one in prices.offers("H100-SXM5", "lambda") if one.live] == [2.9]
+    assert thread is not None
+    thread.join(5)
     assert asked == ["refresh"]
+    monkeypatch.setenv("ADVISOR_OFFLINE", "1")
+    assert attach(cache.path, now=lambda: late, background=True) is None
 
 
 def test_offline_refuses_to_refresh(cache: Cache) -> None:
@@ -261,41 +259,41 @@ def stub() -> Iterator[str]:
     thread.join()
 
 
-def _advisor(arguments: list[str], tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    values = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(tmp_path),
-        "ADVISOR_PRICE_CACHE": str(tmp_path / "prices.db"),
-        **environment,
-    }
-    command = [sys.executable, "-m", "advisor", "prices", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=values, timeout=60, check=False)
+def _advisor(arguments: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch, **environment: str) -> Result:
+    for name, value in {"ADVISOR_PRICE_CACHE": str(folder / "prices.db"), **environment}.items():
+        monkeypatch.setenv(name, value)
+    return CliRunner().invoke(command, arguments)
 
 
-def test_the_command_refreshes_three_sources_with_one_failing(stub: str, tmp_path: Path) -> None:
+def test_the_command_refreshes_three_sources_with_one_failing(
+    stub: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hosts = dict.fromkeys(("apexapps.oracle.com", "api.verda.com", "api.runpod.io"), stub)
     settings = {"ADVISOR_PRICE_HOSTS": json.dumps(hosts)}
     asked = ["refresh", "-s", "oci", "-s", "verda", "-s", "runpod"]
-    done = _advisor([*asked, "--json"], tmp_path, **settings)
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
+    done = _advisor([*asked, "--json"], tmp_path, monkeypatch, **settings)
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.output)
     assert {one["source"]: one["status"] for one in report["sources"]} == {
         "live-oci": "ok", "live-verda": "ok", "live-runpod": "failed",
     }  # fmt: skip
-    shown = _advisor(["show", "H100 SXM", "--provider", "verda", "--live", "--json"], tmp_path)
-    assert json.loads(shown.stdout)["offers"][0]["usd_per_gpu_hour"] == 3.0
-    words = _advisor(asked, tmp_path, **settings)
-    assert "2 of 3 sources read." in words.stdout
-    assert "failed: api.runpod.io answered 500" in words.stdout
-    listing = _advisor(["sources"], tmp_path)
-    assert "Oracle Cloud price list" in listing.stdout
+    shown = _advisor(["show", "H100 SXM", "--provider", "verda", "--live", "--json"], tmp_path, monkeypatch)
+    assert json.loads(shown.output)["offers"][0]["usd_per_gpu_hour"] == 3.0
+    words = _advisor(asked, tmp_path, monkeypatch, **settings)
+    assert "2 of 3 sources read." in words.output
+    assert "failed: api.runpod.io answered 500" in words.output
+    listing = _advisor(["sources"], tmp_path, monkeypatch)
+    assert "Oracle Cloud price list" in listing.output
 
 
-def test_the_command_exits_1_when_nothing_could_be_read_and_2_on_bad_input(stub: str, tmp_path: Path) -> None:
+def test_the_command_exits_1_when_nothing_could_be_read_and_2_on_bad_input(
+    stub: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hosts = json.dumps({"api.runpod.io": stub})
-    assert _advisor(["refresh", "-s", "runpod"], tmp_path, ADVISOR_PRICE_HOSTS=hosts).returncode == 1
-    unknown = _advisor(["refresh", "-s", "nobody", "--json"], tmp_path)
-    assert unknown.returncode == 2
-    assert json.loads(unknown.stdout)["error"]["field"] == "source"
-    assert _advisor(["refresh"], tmp_path, ADVISOR_OFFLINE="1").returncode == 2
-    assert _advisor(["show", "H300"], tmp_path).returncode == 2
+    assert _advisor(["refresh", "-s", "runpod"], tmp_path, monkeypatch, ADVISOR_PRICE_HOSTS=hosts).exit_code == 1
+    unknown = _advisor(["refresh", "-s", "nobody", "--json"], tmp_path, monkeypatch)
+    assert unknown.exit_code == 2
+    assert json.loads(unknown.output)["error"]["field"] == "source"
+    assert _advisor(["refresh"], tmp_path, monkeypatch, ADVISOR_OFFLINE="1").exit_code == 2
+    monkeypatch.delenv("ADVISOR_OFFLINE")
+    assert _advisor(["show", "H300"], tmp_path, monkeypatch).exit_code == 2
