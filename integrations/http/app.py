@@ -25,6 +25,7 @@ from integrations.http.routes import tools as tool_routes
 from integrations.http.service import Service
 from integrations.http.settings import ServiceSettings
 from integrations.http.turns import Turns
+from integrations.prices import attached
 from integrations.web import pages
 from tools.registry import all_tools
 
@@ -42,7 +43,7 @@ def create_app(settings: ServiceSettings | None = None, desk: Desk | None = None
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         all_tools()  # imported before the first question, which then need not wait for it
-        with draining(service):
+        with draining(service), attached():
             async with mcp.manager.run():
                 yield
         service.turns.close()

@@ -7,6 +7,8 @@ import sys
 
 import click
 
+from integrations.prices import attached
+
 
 @click.command()
 def mcp() -> None:
@@ -14,7 +16,8 @@ def mcp() -> None:
     import anyio
 
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, force=True)  # standard output is the protocol's
-    anyio.run(_serve)
+    with attached():
+        anyio.run(_serve)
 
 
 async def _serve() -> None:

@@ -8,7 +8,8 @@ once (``advisor prices refresh``), and never with ADVISOR_OFFLINE.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -50,8 +51,9 @@ def attach(
     return thread
 
 
-def keep_attached(path: Path | None = None) -> threading.Event:
-    """``attach`` now and every hour, for surfaces that stay up; set the event to stop."""
+@contextmanager
+def attached(path: Path | None = None) -> Iterator[None]:
+    """``attach`` now and every hour while a surface stays up; the bare snapshot afterwards."""
     stop = threading.Event()
 
     def hourly() -> None:
@@ -60,4 +62,8 @@ def keep_attached(path: Path | None = None) -> threading.Event:
 
     attach(path, background=True)
     threading.Thread(target=hourly, name="prices-hourly", daemon=True).start()
-    return stop
+    try:
+        yield
+    finally:
+        stop.set()
+        prices.set_overlay()
