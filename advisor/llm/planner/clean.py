@@ -7,6 +7,8 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
+from advisor.llm.planner import grammar
+
 MAX_PROSE = 6_000  # characters of the asker's own words that are read; a longer message is cut in the middle
 MAX_LOG = 20_000
 
@@ -46,16 +48,7 @@ _LOG_LINE = re.compile(
       | [a-z_]+\.py[":]\d* | (?:trainer|model|self|loss|out|return|outputs?|logits)\.?\w*\s*[=(.].*[)\]]\s*$
     )"""
 )
-_LOG_CUES = re.compile(
-    r"(?i)traceback \(most recent|out of memory|tried to allocate|cuda error|nccl (?:warn|info|error)|watchdog caught"
-    r"|sigkill|exit(?:s|ed)? with (?:return |exit )?code|no kernel image|is killed by signal|not compatible with the current"  # noqa: E501
-)
 _HEADS = re.compile(r"(?im)^\s*(?:system|assistant|user|human)\s*:\s*")
-# Plain words for memory errors, so that "cuda oom" without a log still counts.
-OOM = re.compile(
-    r"(?i)(?<![a-z])(?:oom(?:s|ed|ing|'d|d)?|out[ -]of[ -](?:gpu |cuda |v?ram )?memory|memory error|tried to allocate|outofmemory\w*)(?![a-z])"  # noqa: E501
-    r"|爆显存|显存(?:不足|溢出|爆)|メモリ不足|speicher voll|mémoire insuffisante|sin memoria|메모리 ?부족"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +62,10 @@ class Cleaned:
     links: int
     language: str
     cut: bool
+
+
+def _log_cues() -> re.Pattern[str]:
+    return grammar.named("cues", "logs")
 
 
 def redact(text: str) -> tuple[str, int]:
@@ -107,25 +104,9 @@ def language(text: str) -> str:
     if re.search(r"[\u4e00-\u9fff]", text):
         return "zh"
     words = re.findall(r"[a-zà-ÿ']+", text.lower())
-    scores = {code: sum(word in small for word in words) for code, small in _SMALL_WORDS.items()}
+    scores = {code: sum(word in small for word in words) for code, small in grammar.data("languages").items()}
     best = max(scores, key=lambda code: scores[code])
     return best if scores[best] >= 2 and scores[best] > scores["en"] else "en"
-
-
-_SMALL_WORDS = {
-    "en": frozenset(["the", "is", "a", "to", "for", "of", "and", "on", "in", "i", "my", "what", "how", "can", "do", "does", "it", "with", "we", "need", "much", "many", "which"]),  # noqa: E501
-    "de": frozenset(
-        ["der", "die", "das", "ein", "eine", "ich", "für", "und", "mit", "auf", "wie", "was", "welche", "welcher", "viel", "lange", "kann", "ist", "nicht", "brauche", "wir", "zum", "von", "kostet", "reicht", "passt", "einer", "einem", "einen", "auch", "oder", "pro", "stunde"]  # noqa: E501
-    ),
-    "fr": frozenset(
-        ["le", "la", "les", "un", "une", "des", "je", "j'ai", "pour", "et", "avec", "sur", "comment", "quel", "quelle", "combien", "est", "ce", "que", "pas", "de", "du", "sans", "sinon", "c'est", "faut", "temps", "coûte", "il", "peut", "on", "mon"]  # noqa: E501
-    ),
-    "es": frozenset(
-        ["el", "la", "los", "las", "un", "una", "para", "y", "con", "en", "cómo", "como", "qué", "que", "cuánto", "cuánta", "cuántas", "cuesta", "necesito", "puedo", "es", "de", "mi", "tengo", "tiempo", "cual", "cuál", "por", "sin"]  # noqa: E501
-    ),
-    "pt": frozenset(["o", "os", "um", "uma", "para", "pra", "e", "com", "em", "como", "qual", "quanto", "quantas", "preciso", "posso", "é", "de", "minha", "tenho", "tempo", "cabe", "por", "sem"]),  # noqa: E501
-    "it": frozenset(["il", "lo", "gli", "un", "una", "per", "e", "con", "su", "come", "quale", "quanto", "quanta", "serve", "posso", "è", "di", "mia", "ho", "tempo", "costa"]),  # noqa: E501
-}  # fmt: skip
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -133,18 +114,18 @@ def _split(text: str) -> tuple[str, str]:
     log: list[str] = []
 
     def fence(match: re.Match[str]) -> str:
-        if _LOG_CUES.search(match[1]):
+        if _log_cues().search(match[1]):
             log.append(match[1])
             return "\n"
         return "\n" + match[1] + "\n"
 
     text = _FENCE.sub(fence, text)
-    if not _LOG_CUES.search(text) and not _LOG_LINE.search(text):
+    if not _log_cues().search(text) and not _LOG_LINE.search(text):
         return text.replace("`", " "), "\n".join(log)
     prose: list[str] = []
     lines = text.split("\n")
     for line in lines:
-        is_log = bool(_LOG_LINE.match(line)) or (bool(_LOG_CUES.search(line)) and len(line) > 90)
+        is_log = bool(_LOG_LINE.match(line)) or (bool(_log_cues().search(line)) and len(line) > 90)
         (log if is_log else prose).append(line)
     if log and not any(any(char.isalpha() for char in line) for line in prose):
         prose = [log[-1]]  # one long line holds both the log and what is said of it

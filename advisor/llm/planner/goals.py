@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
+from advisor.llm.planner import grammar
 from advisor.llm.planner.slots import Slots
-
-# Which goals may stand beside a first one; the rest of the intents are evidence, not wishes.
-_BESIDE = {
-    "vram": ("time", "cost", "gpu_select", "launch"), "fit": ("time", "cost", "launch"),
-    "gpu_select": ("time", "cost", "price"), "time": ("cost", "vram", "gpu_select"), "cost": ("time", "price", "onprem"),  # noqa: E501
-    "price": ("compare", "onprem"), "compare": ("price", "cost", "interconnect"), "parallelism": ("interconnect", "vram"),  # noqa: E501
-    "interconnect": ("parallelism", "compare"), "storage": ("oom",), "spot": ("cost", "price", "storage"),
-    "onprem": ("cost",), "driver": (), "oom": (), "inference": ("cost",), "launch": (), "concept": (), "checkpoint": ("cost",),  # noqa: E501
-}  # fmt: skip
 
 
 def goals_of(turn: Slots, state: Slots, earlier: tuple[str, ...]) -> tuple[str, ...]:
@@ -57,5 +49,5 @@ def _ordered(turn: Slots, state: Slots) -> tuple[str, ...]:
     several = len({mention.argument or mention.text for mention in turn.gpus}) > 1
     if several and first in ("cost", "gpu_select", "fit") and not turn.get("tokens") and "compare" in intents:
         first = "compare"
-    beside = [goal for goal in intents[1:] if goal in _BESIDE.get(first, ())]
+    beside = [goal for goal in intents[1:] if goal in grammar.data("intents")["beside"].get(first, ())]
     return (first, *beside[:2])

@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING
 
 from advisor.llm.planner import grammar
-from advisor.llm.planner.clean import OOM
 
 if TYPE_CHECKING:
     from advisor.llm.planner.slots import Slots
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 def read_cues(lower: str, log: str) -> frozenset[str]:
     """The names of the cue lists of ``intents.yaml`` that the text hits."""
     cues = {name for name in grammar.data("intents")["cues"] if _cue(name).search(lower)}
-    if OOM.search(lower) or OOM.search(log):
+    if (oom := grammar.named("oom", "logs")).search(lower) or oom.search(log):
         cues.add("oom")
     if log:
         cues.add("log")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from advisor.llm.planner import grammar
-from advisor.llm.planner.decide import GOALS, Decider, Plan, out_of_scope
+from advisor.llm.planner import act_machines, act_memory, act_runs, grammar  # noqa: F401  importing registers the actions
+from advisor.llm.planner.decide import ACTIONS, Decider
 from advisor.llm.planner.goals import goals_of
 from advisor.llm.planner.parse import parse
+from advisor.llm.planner.phrases import Outcome
+from advisor.llm.planner.plan import Plan
 from advisor.llm.planner.slots import Slots, merge
-from advisor.llm.planner.word import Outcome, Reply, compose, spoken
+from advisor.llm.planner.word import compose, spoken
 from advisor.llm.protocol import Finish, Message, ModelEvent, ModelRequest, TextDelta, ToolCall
 
 MAX_TURNS = 24  # earlier user turns that are read again; beyond these a conversation has moved on
@@ -40,7 +41,7 @@ class Planner:
         else:
             reply = spoken(plan, turn, context)
         yield TextDelta(reply.text)
-        yield Finish(status=reply.status, suggestions=reply.suggestions)  # type: ignore[arg-type]
+        yield Finish(status=reply.status, suggestions=reply.suggestions)
 
 
 def decide(state: Slots, turn: Slots, goals: tuple[str, ...], context: bool, tools: tuple[str, ...]) -> Plan:
@@ -49,7 +50,7 @@ def decide(state: Slots, turn: Slots, goals: tuple[str, ...], context: bool, too
         return Plan(reply="greeting")
     if "thanks" in turn.cues and not turn.models:
         return Plan(reply="thanks")
-    kind = out_of_scope(turn)
+    kind = _out_of_scope(turn)
     always = grammar.data("scope")["always"]
     ours = bool(
         turn.models or turn.gpus or turn.methods or turn.log or grammar.matcher("scope", "ours").search(turn.lower)
@@ -62,7 +63,14 @@ def decide(state: Slots, turn: Slots, goals: tuple[str, ...], context: bool, too
         if any(letter.isalpha() for letter in turn.text) and len(turn.text.split()) > 2:
             return Plan(reply="", status="declined", goal="out_of_scope")
         return Plan(reply="ask_what", status="needs_input")
-    return Decider(state, turn, tuple(goal for goal in goals if goal in GOALS), tools).plan()
+    return Decider(state, turn, tuple(goal for goal in goals if goal in ACTIONS), tools).plan()
+
+
+def _out_of_scope(turn: Slots) -> str | None:
+    """The kind of thing asked for that is none of ours, or None."""
+    mild = ("gaming", "food", "finance", "general", "repair")
+    kinds = (kind for kind, _match in grammar.found("scope", "kinds", turn.lower))
+    return next((kind for kind in kinds if not (kind in mild and turn.models)), None)
 
 
 @lru_cache(maxsize=64)
@@ -100,6 +108,3 @@ def _split(messages: tuple[Message, ...]) -> tuple[list[str], list[dict[str, Any
                 data = {}
             results.append(data if isinstance(data, dict) else {})
     return said, results
-
-
-__all__ = ["Planner", "Reply", "decide", "replace"]

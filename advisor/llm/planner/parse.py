@@ -46,8 +46,8 @@ def read(cleaned: Cleaned) -> Slots:
     _read_numbers(page, values)
     read_amounts.read_shares(page, values)
     models = _models(page, values)
-    methods = _methods(lower, values)
-    _read_choices(lower, methods, values)
+    methods = _methods(lower, gpus, values)
+    _read_choices(lower, methods, gpus, values)
     read_machine.read_counts(page, values, gpus)
     read_amounts.read_memory(page, values)
     read_amounts.read_times(page, values)
@@ -124,7 +124,7 @@ def _read_numbers(page: Page, values: dict[str, Any]) -> None:
 _ADAPTERS = ("lora", "qlora", "dora")
 
 
-def _methods(lower: str, values: dict[str, Any]) -> tuple[str, ...]:
+def _methods(lower: str, gpus: list[GpuMention], values: dict[str, Any]) -> tuple[str, ...]:
     """Methods named, in order; "dpo lora" and "grpo qlora" keep both."""
 
     def says(name: str) -> bool:
@@ -141,14 +141,20 @@ def _methods(lower: str, values: dict[str, Any]) -> tuple[str, ...]:
         found.remove("lora")
     if "lora" in found and "qlora" not in found and says("four_bits"):
         found[found.index("lora")] = "qlora"
-    if not found and says("four_bit_load") and grammar.matcher("workload", "finetune").search(lower):
+    serving = grammar.matcher("workload", "inference").search(lower) or _on_a_mac(gpus)
+    if not found and says("four_bit_load") and not serving:
         found = ["qlora"]
     if not found and "lora_rank" in values:
         found = ["qlora"] if says("four_bits") else ["lora"]
     return tuple(found)
 
 
-def _read_choices(lower: str, methods: tuple[str, ...], values: dict[str, Any]) -> None:
+def _on_a_mac(gpus: list[GpuMention]) -> bool:
+    """Macs mostly run quantised models; other cards mostly train on them."""
+    return any((gpu.argument or "").startswith("Apple") for gpu in gpus)
+
+
+def _read_choices(lower: str, methods: tuple[str, ...], gpus: list[GpuMention], values: dict[str, Any]) -> None:
     """Optimizer, sharding, attention, framework, launcher, precision, checkpointing, offload, task, billing."""
     for key, name in (
         ("optimizers", "optimizer"),
@@ -170,8 +176,9 @@ def _read_choices(lower: str, methods: tuple[str, ...], values: dict[str, Any]) 
         values["fused_loss"] = True
     if not methods and not grammar.named("vllm_argument").search(lower):
         trains = any(grammar.matcher("workload", key).search(lower) for key in ("finetune", "train"))
+        apple = _on_a_mac(gpus)
         stored = values.get("precision") in ("int4", "int8", "nf4", "fp4", "mxfp4")
-        if grammar.matcher("workload", "inference").search(lower) or (stored and not trains):
+        if grammar.matcher("workload", "inference").search(lower) or (stored and apple and not trains):
             values["task"] = "inference"
     billing = grammar.named("billing").search(lower)
     if billing:

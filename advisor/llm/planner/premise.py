@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from advisor.llm.planner import grammar
 from advisor.llm.planner.slots import Slots
 from knowledge.gpus import load_gpu
 from knowledge.types import Gpu
@@ -20,7 +21,8 @@ class Premise:
     claimed: str
 
 
-_HAS = r"\s{0,2}(?:'s|s)?\s{0,2}(?:gpus?\s|cards?\s)?(?:has|have|having|had|with|comes? with|offers?|packs?|is|are|=|got|gives?|hat|a|tiene|有|は|の)\s(?:only\s|just\s|about\s|like\s|its?\s|an?\s|full\s)?"  # noqa: E501
+def _named(name: str) -> re.Pattern[str]:
+    return grammar.named(name, "premises")
 
 
 def premises(turn: Slots) -> list[Premise]:
@@ -47,7 +49,7 @@ def premises(turn: Slots) -> list[Premise]:
 
 
 def _memory(gpu: Gpu, tail: str, stated: float | None) -> Premise | None:
-    match = re.match(_HAS + r"(\d{1,4})\s?(?:gb|gib|gigs?|g)(?![\w/])", tail)
+    match = _named("has_memory").match(tail)
     claimed = float(match[1]) if match else stated
     if claimed is None or (match and re.match(r"\s?(?:\)|of (?:weights|states)|free|used|left)", tail[match.end() :])):
         return None
@@ -58,10 +60,7 @@ def _memory(gpu: Gpu, tail: str, stated: float | None) -> Premise | None:
 
 
 def _rate(gpu: Gpu, tail: str) -> Premise | None:
-    match = re.match(
-        r"s?\s(?:(?:does|do|has|have|supports?|with|can do|runs?|in|native|natively)\s){1,2}(?:native(?:ly)?\s)?(fp8|bf16|fp4)(?!\d)",  # noqa: E501
-        tail,
-    )
+    match = _named("runs").match(tail)
     if not match:
         return None
     name = match[1]
@@ -73,17 +72,13 @@ def _rate(gpu: Gpu, tail: str) -> Premise | None:
 def _link(gpu: Gpu, before: str, tail: str) -> Premise | None:
     if gpu.nvlink_bytes_per_s:
         return None
-    if re.search(
-        r"nv ?link (?:on|for|between|bridge for|of|with) (?:(?:my|the|a|an|two|2|both|dual)\s)?[\w\s]{0,8}$", before
-    ):
-        return Premise(gpu.id, "nvlink", "NVLink")
-    if re.match(r"s?\s(?:(?:has|have|with|using|over|via|support\w*)\s){1,2}nv ?link", tail):
+    if _named("nvlink_of").search(before) or _named("has_nvlink").match(tail):
         return Premise(gpu.id, "nvlink", "NVLink")
     return None
 
 
 def _bandwidth(gpu: Gpu, lower: str, tail: str) -> Premise | None:
-    match = re.match(_HAS + r"(\d+(?:\.\d+)?)\s?(t|g)b/s(?!\w)", tail)
+    match = _named("has_bandwidth").match(tail)
     if not match or not gpu.bandwidth_bytes_per_s or re.search(r"link|pcie|infiniband|net", lower):
         return None
     claimed = float(match[1]) * (1e12 if match[2] == "t" else 1e9)
@@ -96,7 +91,7 @@ def _bandwidth(gpu: Gpu, lower: str, tail: str) -> Premise | None:
 
 def _tflops(gpu: Gpu, text: str) -> Premise | None:
     """A peak rate that no dense rate of the card is; twice the dense one is the figure with sparsity."""
-    match = re.search(r"(?<![\w.])(\d{2,5}(?:\.\d+)?)\s?(?:t|tera)flop/?s?", text)
+    match = _named("tflops").search(text)
     if not match:
         return None
     claimed = float(match[1]) * 1e12

@@ -37,7 +37,7 @@ class Slots:
 
     @property
     def model(self) -> ModelMention | None:
-        """The model to compute with: a named one before a bare size, a later mention before an earlier one of a kind."""  # noqa: E501
+        """The model to compute with: a named one before a bare size, the first of a kind."""
         for kind in ("known", "size", "unknown", "unmodelled", "closed"):
             for mention in self.models:
                 if mention.kind == kind:

@@ -6,13 +6,13 @@ of our own come from ``words.yaml`` in the asker's language, English where that 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from typing import Any
 
-from advisor.llm.planner import grammar
-from advisor.llm.planner.decide import Call, Limit, Plan
+from advisor.llm.planner.phrases import Outcome, has, say
+from advisor.llm.planner.plan import Plan
 from advisor.llm.planner.slots import Slots
+from advisor.llm.planner.word_rows import ladder_words, spans_words
+from advisor.llm.protocol import Status
 from advisor.render import file_blocks
 
 MAX_KNOBS = 3
@@ -20,59 +20,14 @@ MAX_KNOBS = 3
 EXAMPLES = ("what GPU for Llama-3.1-70B QLoRA?", "can I full fine-tune Llama-3.1-8B on one H100?")
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """A planned call with what came back."""
-
-    call: Call
-    data: dict[str, Any]
-
-    @property
-    def error(self) -> dict[str, Any] | None:
-        """The tool's error, if it gave one."""
-        error = self.data.get("error")
-        return error if isinstance(error, dict) else None
-
-    @property
-    def prefix(self) -> str:
-        """The id that references to this result begin with."""
-        return str(self.data.get("tool_call", ""))
-
-    def fact(self, name: str) -> dict[str, Any] | None:
-        """The first fact of this name."""
-        return next((fact for fact in self.data.get("facts", ()) if fact.get("name") == name), None)
-
-    def ref(self, name: str) -> str | None:
-        """The reference id of the first fact of this name."""
-        fact = self.fact(name)
-        return str(fact["id"]) if fact else None
-
-
 @dataclass(slots=True)
 class Reply:
     """Markdown with references, the turn's status and what may be asked next."""
 
     text: str
-    status: str = "answered"
+    status: Status = "answered"
     suggestions: tuple[str, ...] = ()
     parts: list[str] = field(default_factory=list)
-
-
-def say(key: str, language: str = "en", /, **values: Any) -> str:
-    """A sentence of ``words.yaml``."""
-    table = grammar.data("words")
-    text = str(table.get(language, {}).get(key) or table["en"].get(key, ""))
-    return _Blank(values).fill(text)
-
-
-class _Blank(dict[str, Any]):
-    def fill(self, text: str) -> str:
-        return re.sub(r"(?<!\{)\{(\w+)\}", lambda match: str(self.get(match[1], "")), text)
-
-
-def has(key: str, language: str) -> bool:
-    """Whether a language has this sentence of its own."""
-    return key in grammar.data("words").get(language, {})
 
 
 def spoken(plan: Plan, turn: Slots, context: bool) -> Reply:
@@ -122,10 +77,10 @@ def compose(plan: Plan, outcomes: list[Outcome], state: Slots, turn: Slots) -> R
     rungs = [o for o in good if o.call.part == "ladder"]
     spans = [o for o in good if o.call.part == "span"]
     if rungs:
-        parts += _ladder(rungs, language, plan.limit)
+        parts += ladder_words(rungs, language, plan.limit)
     parts += _main(main, state, language)
     if spans and main:
-        parts += _spans(spans, language)
+        parts += spans_words(spans, language)
     if not main and not rungs and side:
         parts += _main(side[:1], state, language)
         side = side[1:]
@@ -304,88 +259,6 @@ def _several(name: str, group: list[Outcome], state: Slots, language: str) -> li
     if tables:
         parts.append(f"[[{tables[0]['id']}]]")
     return parts
-
-
-def _spans(spans: list[Outcome], language: str) -> list[str]:
-    """The figure at both ends of what was left open, where it differs."""
-    name = "peak_per_gpu" if spans[0].call.name == "estimate_vram" else "run_hours"
-    values = [float(fact["value"]) for o in spans if (fact := o.fact(name))]
-    if len(values) < 2 or max(values) - min(values) < 0.03 * max(values):
-        return []
-    cases = "; ".join(
-        f"{_rung(o)}{_tokens_of(o)}: [[{o.ref(name)}]] ([[{o.ref(name)}|range]])" for o in spans if o.ref(name)
-    )
-    return [say("span" if name == "peak_per_gpu" else "row_span", language, cases=cases)]
-
-
-def _tokens_of(outcome: Outcome) -> str:
-    ref = outcome.ref("tokens") if outcome.call.name == "estimate_run" else None
-    return f" ([[{ref}]])" if ref else ""
-
-
-def _ladder(rungs: list[Outcome], language: str, limit: Limit | None) -> list[str]:
-    """Where a rising row of estimates stops, or begins, to fit."""
-    name = limit.fact if limit else "peak_per_gpu"
-    fits = [_fits(o, limit) for o in rungs]
-    refs = [o.ref(name) or "" for o in rungs]
-    rising = rungs[0].call.about.startswith("n_gpus")
-    order = range(len(fits)) if rising else range(len(fits) - 1, -1, -1)
-    hit = next((index for index in order if fits[index]), None)
-    ending = "" if limit is None else "_limit"
-    values = {"limit": limit.words if limit else ""}
-    parts = []
-    if hit is None:
-        parts.append(say(f"none_fit{ending}", language, first=refs[0], last=refs[-1], **values))
-    else:
-        key = "first_fit" if rising else "last_fit"
-        parts.append(say(f"{key}{ending}", language, what=_rung(rungs[hit]), ref=refs[hit], **values))
-        if not rising and hit + 1 < len(rungs):
-            parts.append(say(f"beyond{ending}", language, what=_rung(rungs[hit + 1]), ref=refs[hit + 1], **values))
-    lines = [
-        f"- {_rung(o)}: [[{ref}]] ([[{ref}|range]]), {_fit_word(o, limit, language)}"
-        for o, ref in zip(rungs, refs, strict=True)
-        if ref
-    ]
-    parts.append("\n".join(lines))
-    chosen = rungs[hit if hit is not None else -1]
-    parts.append(str(chosen.data.get("verdict") or ""))
-    parts += [f"[[{table['id']}]]" for table in chosen.data.get("tables", [])[:1]]
-    return parts
-
-
-def _rung(outcome: Outcome) -> str:
-    """A rung in words; its digits are those of the call's own arguments."""
-    words = []
-    for piece in outcome.call.about.split(";"):
-        name, _, value = piece.partition("=")
-        words.append(
-            {
-                "n_gpus": f"{value} × {outcome.call.arguments.get('gpu')}",
-                "seq_len": f"sequence length {value}",
-                "micro_batch": f"batch size {value}",
-                "tokens": f"{value} tokens",
-            }.get(name, piece)
-        )
-    return ", ".join(words)
-
-
-def _fits(outcome: Outcome, limit: Limit | None) -> bool:
-    if limit is not None:
-        fact = outcome.fact(limit.fact)
-        return fact is not None and float(fact["value"]) <= limit.value
-    headroom = outcome.fact("headroom")
-    return headroom is not None and float(headroom.get("value", -1)) > 0
-
-
-def _fit_word(outcome: Outcome, limit: Limit | None, language: str) -> str:
-    fact = outcome.fact(limit.fact if limit else "headroom")
-    if fact is None:
-        return ""
-    low, high = fact.get("low"), fact.get("high")
-    border = limit.value if limit else 0.0
-    if low is not None and high is not None and low < border < high:
-        return say("borderline", language)
-    return say("fits" if _fits(outcome, limit) else "no_fit", language)
 
 
 def _knobs(outcomes: list[Outcome], language: str) -> list[str]:

@@ -1,0 +1,149 @@
+"""What to call for cards side by side, layouts, links, checkpoints, spot, ownership, versions and launching."""
+
+from __future__ import annotations
+
+from advisor.llm.planner.act_runs import prices
+from advisor.llm.planner.decide import Decider, action
+from advisor.llm.planner.read_machine import BETWEEN_NODES, VAGUE_LINKS
+
+_COMMON_CARD = "H100-SXM5"
+_PER_NODE = 8
+
+
+@action("compare")
+def compare(d: Decider) -> None:
+    """Cards side by side; with a workload, the run on each."""
+    cards = d.cards()
+    if len(cards) > 1 or (cards and d.state.model is None):
+        d.add("compare_gpus", {"gpus": cards[:5]})
+        for card in cards[:3] if d.model() is not None else ():
+            count = d.count_of(card)
+            d.add("estimate_run", d.workload("estimate_run", gpu=card, n_gpus=count or 1), "main", card)
+            d.add("estimate_vram", d.workload("estimate_vram", gpu=card, n_gpus=count), "side", card)
+        if d.turn.cues & {"price", "cost"}:
+            prices(d, "side")
+    elif d.model() is not None:
+        d.go("fit")
+    elif len(d.state.providers) > 1:
+        d.go("price")
+    else:
+        d.know()
+
+
+@action("parallelism")
+def parallel(d: Decider) -> None:
+    """Layouts that fit, ranked; without a workload, what the knowledge base says."""
+    if d.model() is None:
+        d.know()
+        d.compare_named()
+        return
+    card = d.card(_COMMON_CARD)
+    count = d.count_of(card) or d.state.get("n_gpus") or _PER_NODE
+    if count > 1:
+        d.add("plan_parallelism", d.workload("plan_parallelism", gpu=card, n_gpus=count))
+    d.add("estimate_vram", d.workload("estimate_vram", gpu=card, n_gpus=count), "side")
+    d.know("side")
+
+
+@action("interconnect")
+def network(d: Decider) -> None:
+    """Whether the links suffice for a workload; else facts about the links."""
+    if d.model() is None:
+        d.know()
+        d.compare_named()
+        return
+    card, nodes = d.card(_COMMON_CARD), d.state.get("n_nodes") or 0
+    count = d.count_of(card) or d.state.get("n_gpus") or _PER_NODE * (nodes or 2)
+    if count < nodes:
+        count = _PER_NODE * nodes
+    named = [name for name in d.state.get("links", []) if name.startswith(BETWEEN_NODES) and name not in VAGUE_LINKS]
+    for link in named if len(named) > 1 else (d.state.get("inter_link"),):
+        arguments = d.workload("check_interconnect", gpu=card, n_gpus=count, inter_link=link)
+        d.add("check_interconnect", arguments, "main", link or "")
+    d.know("side")
+
+
+@action("storage", "checkpoint")
+def storage(d: Decider) -> None:
+    """Checkpoint bytes and interval where a model is named; else what the knowledge base says."""
+    if d.model() is None:
+        d.know()
+        d.compare_named()
+        return
+    d.add("plan_checkpoints", d.workload("plan_checkpoints", gpu=d.card()))
+    if "oom" in d.turn.cues or d.state.methods:
+        d.add("estimate_vram", d.workload("estimate_vram", gpu=d.card()), "side")
+    d.know("side")
+
+
+@action("spot")
+def spot(d: Decider) -> None:
+    """Spot against on-demand."""
+    if d.model() is not None:
+        arguments = d.workload("plan_checkpoints", gpu=d.card(_COMMON_CARD), billing="spot", spot=True)
+        d.add("plan_checkpoints", arguments)
+        if d.state.get("tokens") or d.state.get("samples"):
+            d.go("time")
+    if d.state.gpus:
+        prices(d, "side")
+    d.know("side" if d.calls else "main")
+
+
+@action("onprem")
+def onprem(d: Decider) -> None:
+    """Owning against renting."""
+    state, card = d.state, d.card(_COMMON_CARD)
+    nodes = state.get("n_nodes") or 0
+    colo = state.get("colo_usd_per_kw_month")
+    arguments = {
+        "gpu": card,
+        "n_gpus": d.count_of(card) or state.get("n_gpus") or _PER_NODE * (nodes or 1),
+        "utilisation": state.get("utilisation"),
+        "years": state.get("years"),
+        "cloud_price": state.get("price_usd"),
+        "power_price": state.get("power_price"),
+        "colo_usd_per_kw_month": colo,
+        "colo_price": colo,
+    }
+    d.add("compare_ownership", arguments)
+    if d.model() is not None:
+        d.go("fit")
+    d.know("side")
+
+
+@action("driver")
+def driver(d: Decider) -> None:
+    """Versions that work together."""
+    state = d.state
+    torch = state.get("torch")
+    versions = {name: state.get(name) for name in ("cuda", "driver", "precision", "attention", "torch")}
+    arguments = {**versions, "framework": f"torch {torch}" if torch else None}
+    cards: list[str | None] = [*d.cards()[:2]] or [None]
+    for card in cards if d.cards() or any(arguments.values()) else ():
+        d.add("check_compatibility", {**arguments, "gpu": card})
+    d.know("side" if d.calls else "main")
+    if d.model() is not None and state.methods:
+        d.go("fit")
+
+
+@action("launch")
+def launch(d: Decider) -> None:
+    """Commands and configuration."""
+    if d.model() is None:
+        d.question = "ask_model"
+        return
+    card = d.card(_COMMON_CARD)
+    d.add("launch_plan", d.workload("launch_plan", gpu=card, launcher=d.state.get("launcher")))
+    d.add("estimate_vram", d.workload("estimate_vram", gpu=card), "side")
+
+
+@action("concept")
+def concept(d: Decider) -> None:
+    """What the knowledge base says, with the sums where a workload is named."""
+    d.know()
+    if d.model() is None:
+        d.compare_named()
+        return
+    if d.state.get("tokens"):
+        d.go("time")
+    d.go("fit")

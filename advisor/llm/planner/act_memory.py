@@ -1,0 +1,133 @@
+"""What to call where memory is asked for: the bill, its range, rows of estimates, serving, out-of-memory errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from advisor.llm.planner.decide import ADAPTERS, LARGE_DATA, MAX_CALLS, PREFERENCE, TALK, Decider, action, fields
+
+_LADDERS = {
+    "biggest_seq": ("seq_len", (2048, 4096, 8192, 16384, 32768, 65536, 131072)),
+    "biggest_batch": ("micro_batch", (1, 2, 4, 8, 16, 32, 64)),
+}
+_MOST_SIZES = 5
+
+
+@action("vram", "fit")
+def memory(d: Decider) -> None:
+    """estimate_vram for what is stated, once a method and card that are left open or named together."""
+    if d.state.model is None:
+        _without_model(d)
+        return
+    if d.model() is None:
+        d.know()
+        return
+    cards: list[str | None] = [*d.cards()[:3]] or [None]
+    for cue, (argument, values) in _LADDERS.items():
+        if cue in d.turn.cues:
+            _ladder(d, argument, values, cards[0])
+            return
+    sizes = [m.argument for m in d.state.models if m.kind in ("size", "known") and m.argument][:_MOST_SIZES]
+    methods = methods_of(d)
+    for card in cards:
+        count = d.count_of(card)
+        if card and count is None and not d.plural(card):
+            count = 1
+        base = d.workload("estimate_vram", gpu=card, n_gpus=count)
+        for size in sizes:
+            for method in methods:
+                if len(d.calls) < MAX_CALLS:
+                    about = str(method if len(methods) > 1 else card or "")
+                    d.add("estimate_vram", {**with_method(base, method), "model": size}, "main", about)
+        if len(cards) == len(methods) == len(sizes) == 1:
+            _span(d, with_method(base, methods[0]))
+
+
+def with_method(base: dict[str, Any], method: str | None) -> dict[str, Any]:
+    """``base`` with a method; under QLoRA a 16-bit precision is that of the compute, which it implies."""
+    arguments = {**base, **({"method": method} if method else {})}
+    if method == "qlora" and arguments.get("precision") in ("bf16", "fp16", "int8"):
+        arguments.pop("precision")
+    return arguments
+
+
+def _span(d: Decider, base: dict[str, Any]) -> None:
+    """The range over a sequence length that was left open, where no batch says what is meant either."""
+    if "seq_len" in base or "micro_batch" in base or base.get("task") == "inference":
+        return
+    for length in (512, 8192):
+        d.add("estimate_vram", {**base, "seq_len": length}, "span", f"seq_len={length}")
+
+
+def methods_of(d: Decider) -> list[str | None]:
+    """The methods to compute: the one named, the two compared, or all three where it is left open."""
+    state = d.state
+    preferred = [method for method in state.methods if method in PREFERENCE]
+    if preferred:  # with an adapter named too: what the adapter's run needs, beside the full one
+        return [*[method for method in state.methods if method in ADAPTERS][:1], preferred[0]]
+    if all(word in d.turn.lower for word in ("full", "lora", "qlora")):
+        return ["full", "lora", "qlora"]
+    if state.methods:
+        return list(state.methods[:3])
+    if state.get("task") == "inference":
+        return [None]
+    return ["full"] if (state.get("tokens") or 0) >= LARGE_DATA else ["qlora", "lora", "full"]
+
+
+def _ladder(d: Decider, argument: str, values: tuple[int, ...], card: str | None) -> None:
+    """The same estimate over rising values of one argument: where it stops to fit is the answer."""
+    base = d.workload("estimate_vram", gpu=card or "H100-SXM5", n_gpus=d.count_of(card))
+    for value in values:
+        d.add("estimate_vram", {**base, argument: value}, "ladder", f"{argument}={value}")
+
+
+def _without_model(d: Decider) -> None:
+    """No model: the largest one, versions, talk, a default where no question may be asked, or a question."""
+    state, cues = d.state, d.turn.cues
+    of_versions = state.gpus and (state.get("precision") or state.get("attention")) and not state.methods
+    if "biggest_model" in cues:
+        d.go("biggest_model")
+    elif of_versions and "tflops" not in cues:
+        d.go("driver")
+    elif cues & TALK:
+        d.know()
+        d.compare_named()
+    elif "no_questions" in cues:
+        d.notes.append("assumed_model")
+        d.add("select_gpu", {"model": "70B", "method": "qlora"})
+    else:
+        partly = state.gpus or state.methods or state.get("gpu_memory_gb")
+        d.question = "ask_model" if partly else "ask_what"
+
+
+@action("inference")
+def inference(d: Decider) -> None:
+    """Serving memory."""
+    if d.model() is None:
+        d.know()
+        d.compare_named()
+        return
+    card = d.card()
+    base = d.workload("estimate_vram", gpu=card, task="inference", n_gpus=d.count_of(card))
+    base.pop("method", None)
+    precisions = d.state.get("precisions") or ["bf16", "int4"]
+    for precision in precisions[:3]:
+        d.add("estimate_vram", {**base, "precision": precision}, "main", precision)
+    d.know("side")
+
+
+@action("oom")
+def oom(d: Decider) -> None:
+    """What filled the card."""
+    text = (d.turn.log + "\n" + d.turn.text).strip() or d.state.text
+    if "diagnose_oom" in d.tools and (d.turn.log or d.model() is not None or "tried to allocate" in text.lower()):
+        pasted: dict[str, Any] = {
+            name: text[:20_000] for name in ("traceback", "text", "log") if name in fields("diagnose_oom")
+        }
+        d.add("diagnose_oom", {**d.workload("diagnose_oom", gpu=d.card()), **pasted})
+    if d.model() is not None:
+        memory(d)
+    elif not d.calls:
+        d.know()
+        d.compare_named()
+    d.know("side")

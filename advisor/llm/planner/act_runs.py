@@ -1,0 +1,254 @@
+"""What to call where a card, hours or money are asked for: plans, runs, offers, and the most within a limit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from advisor.llm.planner.act_memory import methods_of, with_method
+from advisor.llm.planner.decide import ADAPTERS, LARGE_DATA, TALK, Decider, action
+from advisor.llm.planner.mentions import ModelMention
+from advisor.llm.planner.page import number
+from advisor.llm.planner.plan import Limit, Part
+from knowledge.models import load_model
+
+_FOR_A_DESK = ["RTX-3090", "RTX-4060-Ti-16GB", "RTX-4090", "RTX-5090"]  # what people buy, from small to large
+_COMMON_CARDS = ["H100-SXM5", "A100-SXM4-80GB"]
+
+
+@action("gpu_select")
+def choose(d: Decider) -> None:
+    """Which card and how many: ranked plans with the bill that decides them, or the count where a card is named."""
+    cards, many = d.cards(), "how_many" in d.turn.cues
+    if d.state.model is None:
+        _choose_without_model(d, cards)
+    elif d.model() is None:
+        d.know()
+    elif cards and many and d.state.get("deadline_hours") is not None:
+        _in_time(d, cards[0])
+        d.add("select_gpu", d.workload("select_gpu"), "side")
+    elif len(cards) == 1 and many:
+        base = {"method": "full", **d.workload("estimate_vram", gpu=cards[0])}
+        for count in (1, 2, 4, 8, 16, 32, 64):
+            d.add("estimate_vram", {**base, "n_gpus": count}, "ladder", f"n_gpus={count}")
+        if "estimate_run" in d.tools and (d.state.get("tokens") or d.state.get("samples")):
+            time(d)
+    elif len(cards) == 1:
+        d.go("fit")
+        d.add("select_gpu", d.workload("select_gpu"), "side")
+    elif cards:
+        d.go("fit")
+        d.go("compare")
+    else:
+        _select(d)
+
+
+def _choose_without_model(d: Decider, cards: list[str]) -> None:
+    budget = d.state.get("budget_usd") or d.state.get("budget_other")
+    if "biggest_model" in d.turn.cues and cards:
+        biggest_model(d)
+    elif len(cards) > 1 or budget or "purchase" in d.turn.cues:
+        d.add("compare_gpus", {"gpus": (cards or _FOR_A_DESK)[:5]})
+        d.know("side")
+    else:
+        d.question = "ask_model"
+
+
+@action("biggest_model")
+def biggest_model(d: Decider) -> None:
+    """The largest model on a card: the estimate over common sizes."""
+    cards = d.cards()
+    if d.state.get("gpu_hours"):
+        _model_in_gpu_hours(d, d.card("A100-SXM4-80GB") or "")
+        return
+    if d.state.get("budget_usd") and "pretrain" in d.state.methods:
+        _model_for_money(d, d.card("H100-SXM5") or "")
+        return
+    if not cards:
+        d.question = "ask_gpu"
+        return
+    method = d.method() or "qlora"
+    base = d.workload("estimate_vram", gpu=cards[0], n_gpus=d.count_of(cards[0]), method=method)
+    base.setdefault("activation_checkpointing", "full")  # one recipe for all sizes, so that they compare
+    for size in ("1B", "3B", "8B", "13B", "32B", "70B"):
+        d.add("estimate_vram", {**base, "model": size}, "ladder", size)
+
+
+def _ladder(d: Decider, limit: Limit, argument: str, values: tuple[Any, ...], **extra: Any) -> None:
+    """estimate_run over rising values of one argument, held against a limit that the asker gave."""
+    d.limit = limit
+    base = d.workload("estimate_run", **extra)
+    for value in values:
+        about = str(value) if argument == "model" else f"{argument}={value}"
+        d.add("estimate_run", {**base, argument: value}, "ladder", about)
+
+
+def _in_time(d: Decider, card: str) -> None:
+    """The fewest of a card that finish by the deadline."""
+    limit = Limit("run_hours", float(d.state.get("deadline_hours")), "the deadline")
+    _ladder(d, limit, "n_gpus", (1, 2, 4, 8, 16, 32), gpu=card)
+
+
+def _tokens_in_time(d: Decider, card: str) -> None:
+    """The most tokens that a count of cards sees in a time."""
+    limit = Limit("run_hours", float(d.state.get("deadline_hours") or d.state.get("hours")), "the time")
+    values = ("100M", "300M", "1B", "3B", "10B", "30B", "100B", "300B", "1T")
+    count = d.count_of(card) or _default_count(d)
+    _ladder(d, limit, "tokens", values, gpu=card, n_gpus=count, method=d.method() or "pretrain")
+
+
+def _tokens_for_money(d: Decider, card: str) -> None:
+    """The most tokens that a budget buys."""
+    limit = Limit("run_cost", float(d.state.get("budget_usd")), "the budget")
+    values = ("3M", "10M", "30M", "100M", "300M", "1B", "3B", "10B")
+    _ladder(d, limit, "tokens", values, gpu=card, n_gpus=d.count_of(card) or _default_count(d))
+
+
+def _model_for_money(d: Decider, card: str) -> None:
+    """The largest model that a budget trains on its default share of tokens."""
+    limit = Limit("run_cost", float(d.state.get("budget_usd")), "the budget")
+    values = ("410M", "1B", "1.4B", "2B", "3B", "4B", "7B", "13B")
+    _ladder(d, limit, "model", values, gpu=card, n_gpus=d.count_of(card) or 8, method="pretrain")
+
+
+def _model_in_gpu_hours(d: Decider, card: str) -> None:
+    """The largest model that a stock of GPU-hours trains on its default share of tokens."""
+    limit = Limit("gpu_hours", float(d.state.get("gpu_hours")), "the GPU-hours")
+    values = ("160M", "410M", "700M", "1B", "1.4B", "2B", "3B", "7B")
+    _ladder(d, limit, "model", values, gpu=card, n_gpus=d.state.get("n_gpus"), method="pretrain")
+
+
+def _select(d: Decider) -> None:
+    """Ranked plans for each method that may be meant, with the bill of the first."""
+    if "select_gpu" not in d.tools:
+        d.go("vram")
+        return
+    first, *others = methods_of(d)
+    d.add("select_gpu", with_method(d.workload("select_gpu"), first), "main", first or "")
+    d.add("estimate_vram", with_method(d.workload("estimate_vram"), first), "side")
+    for method in others:
+        d.add("select_gpu", with_method(d.workload("select_gpu"), method), "side", method or "")
+
+
+@action("time")
+def time(d: Decider) -> None:
+    """estimate_run on the cards named, or on two common ones."""
+    state = d.state
+    if state.model is None:
+        if state.get("gpu_hours") and "biggest_model" in d.turn.cues:
+            biggest_model(d)
+        elif state.get("gpu_hours") or state.get("hours"):
+            price(d)
+        elif d.turn.cues & TALK or "slow" in d.turn.cues:
+            d.know()
+            d.compare_named()
+        else:
+            d.question = "ask_model"
+        return
+    if d.model() is None:
+        d.know()
+        return
+    cards = d.cards()
+    asks_tokens = "how_many_tokens" in d.turn.cues and not state.get("tokens") and not state.get("samples")
+    if cards and asks_tokens and (state.get("deadline_hours") or state.get("hours")):
+        _tokens_in_time(d, cards[0])
+        return
+    counts = [d.count_of(card) for card in cards]
+    if not cards and state.gpus:  # only cards that the tables do not hold: no other card's hours for them
+        d.know()
+        return
+    if not cards:
+        cards = _COMMON_CARDS
+        counts = [state.get("n_gpus") or _default_count(d)] * len(cards)
+    methods = _run_methods(d)
+    for card, count in list(zip(cards, counts, strict=True))[:4]:
+        base = d.workload("estimate_run", gpu=card, n_gpus=count)
+        for method in methods:
+            about = card if len(cards) > 1 else method or ""
+            d.add("estimate_run", with_method(base, method), "main", about)
+        if len(cards) == len(methods) == 1:
+            _row_span(d, d.calls[-1].arguments)
+
+
+def _row_span(d: Decider, base: dict[str, Any]) -> None:
+    """Rows without their length say little: short rows once, and long rows three times, are the ends."""
+    if "samples" not in base or "seq_len" in base or d.state.get("tokens_per_sample"):
+        return
+    epochs = base.get("epochs")
+    for words, length, passes in (("short rows", 128, epochs or 1), ("long rows", 2048, epochs or 3)):
+        arguments = {**base, "tokens_per_sample": length, "epochs": passes}
+        often = "" if epochs else " once" if passes == 1 else " three times"
+        d.add("estimate_run", arguments, "span", words + often)
+
+
+def _run_methods(d: Decider) -> list[str | None]:
+    """The methods of a run: the one named, pretraining for much data, else both ends of fine-tuning."""
+    tokens = d.state.get("tokens") or 0
+    if d.state.methods or d.state.get("task") == "inference":
+        return [d.method()]
+    if tokens >= LARGE_DATA:
+        return ["pretrain"]
+    return ["full", "qlora"] if tokens or d.state.get("samples") else ["full"]
+
+
+def _default_count(d: Decider) -> int:
+    """GPUs for a run without a count: one for adapters and small models, a node for pretraining and large ones."""
+    billions = _billions(d.state.model)
+    if d.method() in ADAPTERS or billions < 1:
+        return 1
+    large = billions > 12 or (d.state.get("tokens") or 0) >= LARGE_DATA
+    return 8 if large or "pretrain" in d.state.methods else 1
+
+
+def _billions(mention: ModelMention | None) -> float:
+    """Billions of parameters; 7 where nothing says."""
+    if mention is not None and mention.kind == "known" and mention.argument:
+        return load_model(mention.argument).total_params / 1e9
+    size = mention.size if mention is not None else None
+    return number(size[:-1]) * {"M": 1e-3, "B": 1.0, "T": 1e3}[size[-1]] if size else 7.0
+
+
+@action("cost")
+def cost(d: Decider) -> None:
+    """The bill of a run; without a run, prices."""
+    state = d.state
+    if state.model is not None and d.model() is not None:
+        if state.get("budget_usd") and d.cards() and not (state.get("tokens") or state.get("samples")):
+            _tokens_for_money(d, d.cards()[0])
+            prices(d, "side")
+            return
+        time(d)
+        if "which_gpu" in d.turn.cues or not d.cards():
+            d.add("select_gpu", d.workload("select_gpu"), "side")
+        if d.cards() and (state.get("budget_usd") or state.get("hours")):
+            prices(d, "side")
+    elif (state.model is not None and not d.state.gpus) or d.turn.cues & {"storage"}:
+        d.know()
+    else:
+        price(d)
+
+
+@action("price")
+def price(d: Decider) -> None:
+    """Dated offers."""
+    state, cues = d.state, d.turn.cues
+    if state.gpus or state.providers or state.get("gpu_memory_gb"):
+        prices(d, "main")
+    elif "same_again" in cues:
+        d.question = "ask_what"
+    elif cues & {"price", "cost"}:
+        d.question = "ask_purpose"
+        prices(d, "side")
+    else:
+        d.know()
+
+
+def prices(d: Decider, part: Part) -> None:
+    """lookup_prices for each card and provider named."""
+    state = d.state
+    asked = {name: state.get(name) for name in ("region", "billing", "hours", "gpu_hours")}
+    cards: list[str | None] = [*d.cards()[:3]] or [None]
+    providers: list[str | None] = [*state.providers[:4]] or [None]
+    for card in cards:
+        for provider in providers:
+            arguments = {**asked, "gpu": card, "provider": provider, "n_gpus": d.count_of(card)}
+            d.add("lookup_prices", arguments, part, str(provider or card or ""))

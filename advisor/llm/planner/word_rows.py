@@ -1,0 +1,88 @@
+"""Words for several estimates in a row: the ends of what was left open, and where a ladder stops to fit."""
+
+from __future__ import annotations
+
+from advisor.llm.planner.phrases import Outcome, say
+from advisor.llm.planner.plan import Limit
+
+
+def spans_words(spans: list[Outcome], language: str) -> list[str]:
+    """The figure at both ends of what was left open, where it differs."""
+    name = "peak_per_gpu" if spans[0].call.name == "estimate_vram" else "run_hours"
+    values = [float(fact["value"]) for o in spans if (fact := o.fact(name))]
+    if len(values) < 2 or max(values) - min(values) < 0.03 * max(values):
+        return []
+    cases = "; ".join(
+        f"{_rung(o)}{_tokens_of(o)}: [[{o.ref(name)}]] ([[{o.ref(name)}|range]])" for o in spans if o.ref(name)
+    )
+    return [say("span" if name == "peak_per_gpu" else "row_span", language, cases=cases)]
+
+
+def _tokens_of(outcome: Outcome) -> str:
+    ref = outcome.ref("tokens") if outcome.call.name == "estimate_run" else None
+    return f" ([[{ref}]])" if ref else ""
+
+
+def ladder_words(rungs: list[Outcome], language: str, limit: Limit | None) -> list[str]:
+    """Where a rising row of estimates stops, or begins, to fit."""
+    name = limit.fact if limit else "peak_per_gpu"
+    fits = [_fits(o, limit) for o in rungs]
+    refs = [o.ref(name) or "" for o in rungs]
+    rising = rungs[0].call.about.startswith("n_gpus")
+    order = range(len(fits)) if rising else range(len(fits) - 1, -1, -1)
+    hit = next((index for index in order if fits[index]), None)
+    ending = "" if limit is None else "_limit"
+    values = {"limit": limit.words if limit else ""}
+    parts = []
+    if hit is None:
+        parts.append(say(f"none_fit{ending}", language, first=refs[0], last=refs[-1], **values))
+    else:
+        key = "first_fit" if rising else "last_fit"
+        parts.append(say(f"{key}{ending}", language, what=_rung(rungs[hit]), ref=refs[hit], **values))
+        if not rising and hit + 1 < len(rungs):
+            parts.append(say(f"beyond{ending}", language, what=_rung(rungs[hit + 1]), ref=refs[hit + 1], **values))
+    lines = [
+        f"- {_rung(o)}: [[{ref}]] ([[{ref}|range]]), {_fit_word(o, limit, language)}"
+        for o, ref in zip(rungs, refs, strict=True)
+        if ref
+    ]
+    parts.append("\n".join(lines))
+    chosen = rungs[hit if hit is not None else -1]
+    parts.append(str(chosen.data.get("verdict") or ""))
+    parts += [f"[[{table['id']}]]" for table in chosen.data.get("tables", [])[:1]]
+    return parts
+
+
+def _rung(outcome: Outcome) -> str:
+    """A rung in words; its digits are those of the call's own arguments."""
+    words = []
+    for piece in outcome.call.about.split(";"):
+        name, _, value = piece.partition("=")
+        words.append(
+            {
+                "n_gpus": f"{value} × {outcome.call.arguments.get('gpu')}",
+                "seq_len": f"sequence length {value}",
+                "micro_batch": f"batch size {value}",
+                "tokens": f"{value} tokens",
+            }.get(name, piece)
+        )
+    return ", ".join(words)
+
+
+def _fits(outcome: Outcome, limit: Limit | None) -> bool:
+    if limit is not None:
+        fact = outcome.fact(limit.fact)
+        return fact is not None and float(fact["value"]) <= limit.value
+    headroom = outcome.fact("headroom")
+    return headroom is not None and float(headroom.get("value", -1)) > 0
+
+
+def _fit_word(outcome: Outcome, limit: Limit | None, language: str) -> str:
+    fact = outcome.fact(limit.fact if limit else "headroom")
+    if fact is None:
+        return ""
+    low, high = fact.get("low"), fact.get("high")
+    border = limit.value if limit else 0.0
+    if low is not None and high is not None and low < border < high:
+        return say("borderline", language)
+    return say("fits" if _fits(outcome, limit) else "no_fit", language)
