@@ -15,7 +15,7 @@ from advisor.llm.planner.plan import Call, Limit, Part, Plan
 from advisor.llm.planner.premise import premises
 from advisor.llm.planner.slots import Slots
 from knowledge.gpus import all_gpus
-from tools.registry import all_tools
+from tools.registry import get_tool, tool_names
 
 MAX_CALLS = 15  # a turn may make sixteen
 TYPICAL_ROW_TOKENS = 512  # instruction data: Alpaca's rows average about 130 tokens, long chats over a thousand
@@ -68,8 +68,7 @@ def action(*goals: str) -> Callable[[Action], Action]:
 @lru_cache(maxsize=32)
 def fields(tool: str) -> frozenset[str]:
     """The argument names that a tool takes; none for a tool that is not registered."""
-    spec = all_tools().get(tool)
-    return frozenset(spec.input_model.model_fields) if spec else frozenset()
+    return frozenset(get_tool(tool).input_model.model_fields) if tool in tool_names() else frozenset()
 
 
 class Decider:
