@@ -61,7 +61,12 @@ _INDEX = re.compile(
     r"|\b(?:option|step|choice|plan|rank|table|figure|section|point|question|no\.|#)\s?#?\d{1,2}(?=[\s:,;)]|\.(?!\d)|$)",
     re.IGNORECASE,
 )
-_LINKS = re.compile(r"https?://[^\s)>\]]+")
+# Addresses: with a scheme, as a link's target, or a host with a path. Only those that a tool or the user gave stand.
+_LINKS = re.compile(
+    r"(?:https?|ftp)://[^\s)>\]]+|(?<=\]\()\s*<?[^\s)>]+|\bwww\.[^\s)>\]]+"
+    r"|\b(?:[a-z0-9-]+\.)+[a-z]{2,12}/[^\s)>\]|`*,;]+",
+    re.IGNORECASE,
+)
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
 _LONE_NUMBER = re.compile(r"^\d{3,5}$")
 

@@ -40,8 +40,14 @@ def wire_tool(tool: ToolSchema) -> dict[str, Any]:
     }
 
 
+_LEFT_OUT = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+
+
 def compact_schema(schema: Any) -> Any:
-    """A JSON schema without what costs tokens and tells a model nothing: titles, and null beside a default of null."""
+    """A JSON schema without what costs tokens, tells a model little, and some providers refuse.
+
+    Left out: titles, bounds (the tool names the nearest valid value by itself), and null beside a default of null.
+    """
     if isinstance(schema, list):
         return [compact_schema(item) for item in schema]
     if not isinstance(schema, dict):
@@ -51,7 +57,9 @@ def compact_schema(schema: Any) -> Any:
         if key in ("properties", "$defs")
         else compact_schema(value)
         for key, value in schema.items()
-        if not (key == "title" and isinstance(value, str)) and not (key == "default" and value is None)
+        if key not in _LEFT_OUT
+        and not (key == "title" and isinstance(value, str))
+        and not (key == "default" and value is None)
     }
     options = kept.get("anyOf")
     if isinstance(options, list):

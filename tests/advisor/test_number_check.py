@@ -199,3 +199,17 @@ def test_no_answer_composed_from_a_real_tools_result_gives_an_alarm() -> None:
             numbers += report.numbers
             alarms += len(report.findings)
     assert alarms <= 0.01 * numbers
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["see http://evil.example/x", "see www.evil.example", "[here](//evil.example/a)", "[x](evil.example)",
+     "![](https://evil.example/p.png?q=secret)", "go to evil.example/login now", "ftp://evil.example"],
+)  # fmt: skip
+def test_an_address_that_nobody_gave_is_found(evidence: Evidence, text: str) -> None:
+    assert check(text, evidence).findings
+
+
+@pytest.mark.parametrize("text", ["vast.ai and fly.io rent them", "and/or", "60 GB/s", "bf16/fp16", "it is 1/2 etc."])
+def test_what_only_looks_like_an_address_is_not_taken_for_one(text: str) -> None:
+    assert not any("address" in finding.why for finding in check(text, Evidence()).findings)
