@@ -24,6 +24,8 @@ _ELSEWHERE = {
     "prices": ("integrations.prices.cli", "Refresh and show the price book."),
     "serve": ("integrations.http.cli", "Serve HTTP: the API, the OpenAI wire format, MCP and the web page."),
     "slack": ("integrations.slack.cli", "Answer in Slack."),
+    "keys": ("integrations.http.keys_cli", "Make, list and revoke the API keys of the server."),
+    "feedback": ("integrations.http.keys_cli", "Print what users thought of answers, as eval cases."),
     "mcp": ("integrations.mcp.cli", "Serve the tools over MCP on standard input and output."),
 }
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from fastapi import FastAPI
 from starlette.routing import Route
 
 from advisor.accounts import Accounts
 from advisor.database import Database
-from advisor.llm.door import open_model
+from advisor.llm.client import warm_up
+from advisor.llm.door import PLANNER, ladder, open_model
+from advisor.llm.protocol import ModelFailed
 from advisor.settings import database_place, get_settings, program_version, read_settings
 from advisor.store import SqlConversations, open_store
 from advisor.turn import Desk
@@ -27,7 +31,11 @@ from integrations.http.settings import ServiceSettings
 from integrations.http.turns import Turns
 from integrations.prices import attached
 from integrations.web import pages
+from knowledge.store import kb_version
 from tools.registry import all_tools
+
+log = logging.getLogger("advisor.http")
+SWEEP_SECONDS = 60.0
 
 
 def create_app(settings: ServiceSettings | None = None, desk: Desk | None = None) -> FastAPI:
@@ -42,10 +50,12 @@ def create_app(settings: ServiceSettings | None = None, desk: Desk | None = None
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        all_tools()  # imported before the first question, which then need not wait for it
+        await asyncio.to_thread(_warm_up, desk)
+        chores = asyncio.create_task(_sweep(accounts))
         with draining(service), attached():
             async with mcp.manager.run():
                 yield
+        chores.cancel()
         service.turns.close()
 
     app = FastAPI(title="advisor", version=program_version(), lifespan=lifespan, docs_url=None, redoc_url=None)
@@ -58,6 +68,26 @@ def create_app(settings: ServiceSettings | None = None, desk: Desk | None = None
     openapi.install(app)
     app.add_middleware(Frame, metrics=metrics, body_bytes=settings.body_bytes)
     return app
+
+
+def _warm_up(desk: Desk) -> None:
+    """Import and read now what the first question would otherwise wait for."""
+    all_tools()
+    kb_version()
+    with suppress(ModelFailed):
+        desk.open_model(PLANNER)
+    if any(name != PLANNER for name in ladder(None, desk.settings)) and not desk.settings.offline:
+        warm_up()
+
+
+async def _sweep(accounts: Accounts) -> None:
+    """Now and then forget reservations that nobody will settle any more."""
+    while True:
+        await asyncio.sleep(SWEEP_SECONDS)
+        try:
+            await asyncio.to_thread(accounts.sweep)
+        except Exception:
+            log.exception("reservations could not be swept")
 
 
 def _database_of(desk: Desk) -> Database:

@@ -25,6 +25,7 @@ from integrations.http.metrics import Metrics
 from integrations.http.oidc import BadToken, Oidc
 from integrations.http.problems import ServiceProblem
 from integrations.http.settings import LOOPBACK, ServiceSettings
+from tools.errors import BadValue
 
 REMEMBERED_SECONDS = 2.0  # how long a revoked key may still work
 USED_SECONDS = 60.0  # how often the last use of a key is written down
@@ -48,7 +49,7 @@ class Authenticator:
 
     def __init__(self, settings: ServiceSettings, accounts: Accounts, metrics: Metrics) -> None:
         self._settings, self._accounts, self._metrics = settings, accounts, metrics
-        self._given = _given_keys(settings)
+        self._given = given_keys(settings)
         self._oidc = Oidc(settings) if settings.oidc_issuer else None
         self._remembered: dict[str, tuple[float, Caller | None]] = {}
         self._written: dict[str, float] = {}
@@ -185,14 +186,17 @@ def _on_this_machine(scope: Scope) -> bool:
         return False
 
 
-def _given_keys(settings: ServiceSettings) -> list[tuple[bytes, str]]:
+def given_keys(settings: ServiceSettings) -> list[tuple[bytes, str]]:
     """Digests of the keys of ADVISOR_API_KEYS with their owners."""
     found = []
     text = settings.api_keys.get_secret_value() if settings.api_keys else ""
     for part in filter(None, (part.strip() for part in text.split(","))):
         owner, separator, key = part.rpartition(":")
         if len(key) < SHORTEST_KEY:
-            raise ValueError(f"ADVISOR_API_KEYS holds a key of less than {SHORTEST_KEY} characters.")
+            words = f"ADVISOR_API_KEYS holds a key of less than {SHORTEST_KEY} characters."
+            raise BadValue(
+                "bad_setting", words, field="ADVISOR_API_KEYS", hint="`advisor keys create` makes good ones."
+            )
         digest = hashlib.sha256(key.encode()).digest()
         found.append((digest, owner if separator else f"key-{digest.hex()[:8]}"))
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from advisor.settings import read_settings
+from advisor.settings import database_place, get_settings, read_settings
 from integrations.http.settings import ServiceSettings
 from tools.errors import BadValue
 
@@ -19,16 +19,33 @@ def serve(host: str | None, port: int | None, workers: int | None) -> None:
     settings = read_settings(ServiceSettings).model_copy(
         update={name: value for name, value in given.items() if value is not None}
     )
-    if settings.auth == "open" or settings.on_loopback:
-        pass
-    elif not settings.api_keys and not settings.oidc_issuer and settings.auth == "auto":
+    from integrations.http.auth import given_keys
+    from integrations.http.oidc import Oidc
+    from integrations.http.server import serve as run
+
+    given_keys(settings)  # what cannot be is said now and not by the first request
+    if settings.oidc_issuer:
+        Oidc(settings)
+    if settings.auth == "auto" and not settings.on_loopback and not _anybody_may_call(settings):
         raise BadValue(
             "nobody_may_call",
             f"On {settings.host} others could reach the server, and no key is set up.",
             field="ADVISOR_AUTH",
             hint="Set ADVISOR_API_KEYS, make a key with `advisor keys create`, or set ADVISOR_AUTH=open to let all in.",
         )
-    from integrations.http.server import serve as run
-
     click.echo(f"Serving on http://{settings.host}:{settings.port} (docs at /docs); Ctrl-C stops.", err=True)
     run(settings)
+
+
+def _anybody_may_call(settings: ServiceSettings) -> bool:
+    """Whether somebody holds a key or a token."""
+    if settings.api_keys or settings.oidc_issuer:
+        return True
+    from advisor.accounts import Accounts
+    from advisor.store import open_store
+
+    database = open_store(database_place(get_settings())).database
+    try:
+        return Accounts(database).any_keys()
+    finally:
+        database.close()

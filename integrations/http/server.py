@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from types import FrameType
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 
+from advisor.llm.door import PLANNER
 from advisor.settings import read_settings
+from advisor.store import SqliteConversations
+from advisor.turn import answer
 from integrations.http import logs
-from integrations.http.app import create_app
+from integrations.http.app import create_app, open_desk
 from integrations.http.settings import ServiceSettings
 
 # After the last words have been sent the connections get this long to take them.
@@ -24,6 +31,7 @@ def serve(settings: ServiceSettings) -> None:
     """Serve until told to stop."""
     for name in ServiceSettings.model_fields:  # what the command line said reaches the processes through these
         _export(name, getattr(settings, name))
+    signal.signal(signal.SIGTERM, _leave)  # the server raises the signal again once it has stopped in good order
     with _shared_figures(settings.workers):
         uvicorn.run(
             "integrations.http.server:app",
@@ -39,11 +47,18 @@ def serve(settings: ServiceSettings) -> None:
         )
 
 
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    sys.exit(0)
+
+
 def app() -> FastAPI:
     """The app of a server process, as the environment describes it."""
     settings = read_settings(ServiceSettings)
     logs.set_up(settings, secret_values())
-    return create_app(settings)
+    desk = open_desk()
+    practice = replace(desk, store=SqliteConversations(":memory:"))
+    answer("what GPU for 7B LoRA?", model=PLANNER, desk=practice)  # what is read once is read before anybody waits
+    return create_app(settings, desk)
 
 
 def secret_values() -> list[str]:

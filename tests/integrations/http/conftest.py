@@ -15,7 +15,7 @@ from advisor.llm.protocol import Model, ModelFailed
 from advisor.settings import Settings
 from advisor.store import SqliteConversations
 from advisor.turn import Desk
-from integrations.http import service
+from integrations.http import app, service
 from integrations.http.app import create_app
 from integrations.http.service import Service
 from integrations.http.settings import ServiceSettings
@@ -53,7 +53,8 @@ def _toy_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     registry.all_tools()
     for spec in toys.SPECS:
         monkeypatch.setitem(registry._REGISTRY, spec.name, spec)
-    monkeypatch.setattr(service, "price_of", lambda _model: None)  # importing litellm for its list takes seconds
+    monkeypatch.setattr(app, "warm_up", lambda: None)  # importing litellm takes seconds
+    monkeypatch.setattr(service, "price_of", lambda _model: None)
 
 
 Serve = Callable[..., Live]

@@ -20,7 +20,7 @@ from integrations.http.settings import ServiceSettings
 from tests.advisor.conftest import Scripted, says
 from tests.integrations.http.conftest import Live, Serve
 from tests.integrations.http.test_ask import ASK, weighing
-from tools.errors import MissingValue
+from tools.errors import BadValue, MissingValue
 
 KEY = "a-key-of-the-environment"
 
@@ -73,7 +73,7 @@ def test_keys_of_the_environment_have_owners(serve: Serve) -> None:
 
 
 def test_a_short_key_is_refused_at_the_start(serve: Serve) -> None:
-    with pytest.raises(ValueError, match="16"):
+    with pytest.raises(BadValue, match="16"):
         serve(api_keys="short")
 
 
@@ -136,7 +136,7 @@ def test_when_a_budget_is_spent_the_planner_answers_and_says_so(serve: Serve) ->
     key = live.service.accounts.create_key("team", limits=Limits(usd_per_day=1e-4))
     answer = live.client.post("/v1/ask", json=ASK, headers=bearer(key)).json()
     assert (answer["model"], answer["degraded"]) == ("planner", True)
-    assert "over budget" in answer["answer"]
+    assert "the day's budget is spent" in answer["answer"]
 
 
 def test_a_price_that_nobody_knows_fits_no_budget(serve: Serve) -> None:
