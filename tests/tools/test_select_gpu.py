@@ -59,7 +59,8 @@ def test_friday_is_counted_from_now_to_the_end_of_that_day() -> None:
     ("wrong", "field"),
     [({"deadline": "2026-11-01", "now": "2026-11-30"}, "deadline"), ({"deadline": -3}, "deadline"),
      ({"deadline": "2026-12-24"}, "now"), ({"budget": 0}, "budget"), ({"budget": "cheap"}, "budget"),
-     ({"tokens": 0}, "tokens"), ({"gpu": "H9000"}, "gpu"), ({"max_gpus": 0}, "max_gpus")],
+     ({"tokens": 0}, "tokens"), ({"gpu": "H9000"}, "gpu"), ({"max_gpus": 0}, "max_gpus"),
+     ({"provider": "nowhere"}, "provider")],
 )  # fmt: skip
 def test_impossible_limits_are_refused_naming_the_field(wrong: dict[str, Any], field: str) -> None:
     with pytest.raises(InputProblem) as problem:
@@ -68,7 +69,7 @@ def test_impossible_limits_are_refused_naming_the_field(wrong: dict[str, Any], f
 
 
 def test_filters_that_leave_no_offer_say_so_without_a_guess() -> None:
-    found = _select(model="8B", method="lora", provider="nowhere")
+    found = _select(model="8B", method="lora", provider="together", gpu="RTX 3090")
     assert found.plans == []
     assert any(warn.code == "no_price" for warn in found.warnings)
 
@@ -99,6 +100,6 @@ def test_the_whole_book_is_priced_in_a_blink() -> None:
 
 
 def _timed(arguments: dict[str, Any]) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     _select(**arguments)
-    return time.perf_counter() - start
+    return time.process_time() - start

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from knowledge.gpus import find_gpu
+from knowledge.providers import find_provider
 from knowledge.types import Gpu
 from tools.cost.inputs import BillingChoice, RunInput
 from tools.cost.policy import choose_policy
@@ -121,9 +122,10 @@ def _price(given: EstimateRunInput, gpu: Gpu, billing: str) -> PriceBasis | None
     if given.price is not None:
         value = parse_price(given.price)
         return PriceBasis(value, value, value, 0, "price given", "", "", "given")
-    found = price_basis(gpu, billing, given.provider, given.region)
-    if found is None and (given.provider or given.region or given.billing):
-        raise no_price(gpu, billing, given.provider, given.region)
+    provider = find_provider(given.provider).id if given.provider else None
+    found = price_basis(gpu, billing, provider, given.region)
+    if found is None and (provider or given.region or given.billing):
+        raise no_price(gpu, billing, provider, given.region)
     return found
 
 

@@ -10,6 +10,7 @@ from knowledge.types import Gpu
 from tools.memory import MemoryBill, Verdict, estimate, verdict
 from tools.network.fabric import Fabric, fabric_for
 from tools.throughput import SoftwareClass, Throughput, estimate_throughput
+from tools.throughput.model import tokens_per_second_at_most
 from tools.workload import Checkpointing, Job, Sharding, WorkloadInput
 
 # Tokens an optimizer step may cover before more data parallelism stops helping: 4M is what Llama 2 and 3 8B pretrained
@@ -17,6 +18,7 @@ from tools.workload import Checkpointing, Job, Sharding, WorkloadInput
 PRETRAIN_BATCH_TOKENS = 4 * 2**20
 FINE_TUNE_BATCH_TOKENS = 2**19
 MICRO_BATCHES = (1, 4, 16)
+CLOSE = 0.97  # of what a layout could reach at most: nearer, choosing is below any model's error
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,28 +85,45 @@ def best_set_up(
     Kept, since what is asked next about a job (on spot, at this provider, within this budget) needs the same ones.
     """
     gpu = load_gpu(gpu_id)
-    fabric = _fabric(gpu.id, n_gpus, per_machine)
-    sure: SetUp | None = None
-    tight: SetUp | None = None
+    fitting: dict[Verdict, list[tuple[float, Job, MemoryBill]]] = {"fits": [], "borderline": []}
     smallest: MemoryBill | None = None
     roomy: Job | None = None
     for option, need in _sized(job, n_gpus, min(per_machine, n_gpus), free):
         if smallest is None or need.peak_bytes < smallest.peak_bytes:
             smallest = need
-        fits = verdict(need, gpu)
+        kind = verdict(need, gpu)
         # The same layout without recomputation comes just before: where it fits, recomputing can only be slower.
         dearer = option.checkpointing == "full" and roomy is not None and _same_but_saving(option, roomy)
-        if fits == "fits":
+        if kind == "fits":
             roomy = option
-        if dearer or fits == "does_not_fit" or (fits == "borderline" and sure is not None):
-            continue
+        if kind in fitting and not dearer:
+            fitting[kind].append((tokens_per_second_at_most(option, gpu, software), option, need))
+    for kind, found in fitting.items():
+        if found:
+            machines = -(-n_gpus // per_machine)
+            chosen = _fastest(found, gpu, _fabric(gpu.id, n_gpus, per_machine), software, kind, machines)
+            return chosen, smallest or estimate(job)
+    return None, smallest or estimate(job)
+
+
+def _fastest(
+    found: list[tuple[float, Job, MemoryBill]],
+    gpu: Gpu,
+    fabric: Fabric,
+    software: SoftwareClass,
+    kind: Verdict,
+    machines: int,
+) -> SetUp:
+    """Best first by the bound without communication; once a modelled speed is close to the next bound, none wins."""
+    best: SetUp | None = None
+    for bound, option, need in sorted(found, key=lambda one: -one[0]):
+        if best is not None and best.speed.tokens_per_second >= CLOSE * bound:
+            break
         speed = estimate_throughput(option, gpu, fabric, software)
-        found = SetUp(gpu, n_gpus, -(-n_gpus // per_machine), option, need, fits, speed)
-        if fits == "fits":
-            sure = found if sure is None or speed.tokens_per_second > sure.speed.tokens_per_second else sure
-        else:
-            tight = found if tight is None or speed.tokens_per_second > tight.speed.tokens_per_second else tight
-    return sure or tight, smallest or estimate(job)
+        if best is None or speed.tokens_per_second > best.speed.tokens_per_second:
+            best = SetUp(gpu, option.n_gpus, machines, option, need, kind, speed)
+    assert best is not None
+    return best
 
 
 def _same_but_saving(job: Job, other: Job) -> bool:

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from knowledge.prices import columns, today
 from knowledge.types import Gpu
-from tools.cost.book import book
 from tools.errors import BadValue
 
 FIRM = ("on_demand", "secure")  # machines that are not taken away and not a stranger's
+ENOUGH = 3  # offers that make a median
+RECENT_DAYS = 210  # the market of the last seven months, where it has enough offers
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,41 +32,52 @@ class PriceBasis:
 def price_basis(
     gpu: Gpu, billing: str = "on_demand", provider: str | None = None, region: str | None = None
 ) -> PriceBasis | None:
-    """The median offer for this card, or None where the book holds none."""
-    offers = book()
+    """The median offer for this card, or None where the book holds none.
+
+    Without a provider the specialised clouds' median stands in, since hyperscalers' list prices are two to four times
+    it and marketplaces' below; ``low`` and ``high`` span all of them.
+    """
+    book = columns()
     kinds = FIRM if billing == "on_demand" else (billing,)
-    rows = (offers.gpu_id == gpu.id) & np.isin(offers.billing, kinds)
+    rows = (book.gpu_id == gpu.id) & np.isin(book.billing, kinds)
     if provider:
-        rows &= np.char.lower(offers.provider) == provider.lower()
+        rows &= book.provider == provider
     if region:
-        rows &= np.char.find(np.char.lower(offers.region), region.lower()) >= 0
-    found = np.flatnonzero(rows)
-    if not len(found):
+        rows &= np.char.find(np.char.lower(book.region), region.lower()) >= 0
+    every = np.flatnonzero(rows)
+    if not len(every):
         return None
-    prices = offers.usd_per_gpu_hour[found]
-    dates = sorted(str(date) for date in offers.observed[found])
+    usual = rows & (book.provider_class == "neocloud") if not provider else rows
+    recent = np.datetime64(today()) - book.observed.astype("datetime64[D]") <= np.timedelta64(RECENT_DAYS, "D")
+    found = next(
+        (chosen for chosen in map(np.flatnonzero, (usual & recent, usual, recent & rows)) if len(chosen) >= ENOUGH),
+        every,
+    )
+    prices = book.usd_per_gpu_hour[found]
+    dates = sorted(str(date) for date in book.observed[found])
     middle = float(np.median(prices))
     kind = {"on_demand": "on-demand", "reserved_1y": "1-year reserved", "reserved_3y": "3-year reserved"}
-    where = f" at {provider}" if provider else ""
+    special = not provider and bool((book.provider_class[found] == "neocloud").all())
+    where = f" at {provider}" if provider else (" of specialised clouds" if special else "")
     words = f"median of {len(found)} {kind.get(billing, billing)} offers{where}"
     if len(found) == 1:
         words = f"the one {kind.get(billing, billing)} offer{where}"
     nearest = found[int(np.argmin(np.abs(prices - middle)))]
     return PriceBasis(
         usd_per_gpu_hour=middle,
-        low=float(np.quantile(prices, 0.1)),
-        high=float(np.quantile(prices, 0.9)),
+        low=float(np.quantile(book.usd_per_gpu_hour[every], 0.1)),
+        high=float(np.quantile(book.usd_per_gpu_hour[every], 0.9)),
         offers=len(found),
         words=words,
         observed_from=dates[0],
         observed_to=dates[-1],
-        source=str(offers.source[nearest]),
+        source=str(book.source[nearest]),
     )
 
 
 def no_price(gpu: Gpu, billing: str, provider: str | None, region: str | None) -> BadValue:
     """The error for a filter that leaves no offer."""
-    offers = book()
+    offers = columns()
     same = offers.gpu_id == gpu.id
     have = sorted({f"{p} {b}" for p, b in zip(offers.provider[same], offers.billing[same], strict=True)})
     asked = " ".join(part for part in (billing.replace("_", "-"), provider or "", region or "") if part)

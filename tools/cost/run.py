@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from knowledge.types import Gpu
 from tools.cost.failures import RESTART_HOURS, Interruptions, interruptions, job_mean_between, spot_mean_between
 from tools.throughput import Throughput
+from tools.throughput.terms import adapter_params
 from tools.workload import Job
 
 START_UP_HOURS = 0.25  # booting, image, dataset copy, compilation: billed before the first step
@@ -82,14 +83,8 @@ def checkpoint_bytes(job: Job, with_optimizer: bool = True) -> float:
 
 
 def trainable_params(job: Job) -> float:
-    """Weights that are updated: all, or the adapters' rank x (in + out) on each target (Hu et al. 2021)."""
-    if not job.is_adapter:
-        return float(job.arch.total_params)
-    hidden, ffn, layers = job.arch.hidden_size or 4096, job.arch.ffn_size or 16384, job.arch.n_layers or 32
-    kv = job.arch.n_kv_heads * job.arch.head_dim or hidden
-    attention = 2 * (hidden + hidden) + 2 * (hidden + kv)
-    narrow = job.lora_targets and "all-linear" not in job.lora_targets
-    return float(job.lora_rank * layers * (attention + (0 if narrow else 3 * (hidden + ffn))))
+    """Weights that are updated: all of them, or the adapters'."""
+    return adapter_params(job) if job.is_adapter else float(job.arch.total_params)
 
 
 def run_time(job: Job, training_hours: float, n_machines: int, policy: Policy) -> RunTime:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowledge.gpus import all_gpus
+from knowledge.prices import Columns, columns
 from knowledge.types import Gpu
-from tools.cost.book import Book, book
 from tools.cost.layouts import Freedom, SetUp, best_set_up
 from tools.cost.run import SPOT_MONTHLY_SHARE, Policy, bill, run_time, training_hours
 from tools.memory import MemoryBill
@@ -76,7 +76,7 @@ class Found:
 
 def search(job: Job, tokens: float, free: Freedom, software: SoftwareClass, policy: Policy, want: Filters) -> Found:
     """Price the job on every offer that passes the filters."""
-    offers = book()
+    offers = columns()
     rows = np.flatnonzero(_mask(offers, want))
     row, machines = _expand(offers, rows, want)
     counts = offers.n_gpus[row] * machines
@@ -124,13 +124,13 @@ def pareto(plans: list[Plan]) -> list[Plan]:
     return front
 
 
-def _mask(offers: Book, want: Filters) -> NDArray[np.bool_]:
+def _mask(offers: Columns, want: Filters) -> NDArray[np.bool_]:
     keep: NDArray[np.bool_] = np.isin(offers.billing, want.billings)
     newest = np.datetime64(str(max(offers.observed)))
     keep &= (newest - offers.observed.astype("datetime64[D]")) <= np.timedelta64(MAX_AGE_DAYS, "D")
     keep &= ~np.isin(offers.gpu_id, SPLIT_BOARDS)
     if want.providers:
-        keep &= np.isin(np.char.lower(offers.provider), [name.lower() for name in want.providers])
+        keep &= np.isin(offers.provider, want.providers)
     if want.regions:
         regions = np.char.lower(offers.region)
         keep &= np.any([np.char.find(regions, name.lower()) >= 0 for name in want.regions], axis=0)
@@ -139,7 +139,7 @@ def _mask(offers: Book, want: Filters) -> NDArray[np.bool_]:
     return keep
 
 
-def _expand(offers: Book, rows: NDArray[np.intp], want: Filters) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+def _expand(offers: Columns, rows: NDArray[np.intp], want: Filters) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Each offer as one machine, and full nodes as clusters of 2, 4, 8 ... too."""
     all_rows, all_machines = [], []
     machines = 1
@@ -159,7 +159,7 @@ def _text(numbers: NDArray[np.float64]) -> NDArray[np.str_]:
 
 
 def _cheapest_each(
-    offers: Book,
+    offers: Columns,
     row: NDArray[np.intp],
     which: NDArray[np.intp],
     spot_row: NDArray[np.int_],

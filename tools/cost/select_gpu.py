@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from knowledge.gpus import find_gpu
+from knowledge.providers import find_provider
 from tools.cost.inputs import BillingChoice, RunInput
 from tools.cost.layouts import Freedom
 from tools.cost.limits import budget_usd, deadline_hours
@@ -126,12 +127,21 @@ def _filters(given: SelectGpuInput, pretrain: bool, assumed: list[Assumption]) -
     asked = [given.gpu] if isinstance(given.gpu, str) else given.gpu or []
     return Filters(
         billings=billings,
-        providers=tuple(_names(given.providers) + _names(given.provider)),
+        providers=tuple(find_provider(name).id for name in _names(given.providers) + _names(given.provider)),
         regions=tuple(_names(given.regions) + _names(given.region)),
-        gpu_ids=tuple(find_gpu(name).value.id for name in asked),
+        gpu_ids=tuple(_cards(asked)),
         n_gpus=given.n_gpus,
         max_gpus=most,
     )
+
+
+def _cards(asked: list[str]) -> list[str]:
+    """Every card that a name can mean: "A100" takes in 40 and 80 GB, SXM and PCIe."""
+    found: list[str] = []
+    for name in asked:
+        match = find_gpu(name)
+        found += [match.value.id, *match.alternatives]
+    return list(dict.fromkeys(found))
 
 
 def _names(given: str | list[str] | None) -> list[str]:

@@ -85,8 +85,20 @@ def search(job: Job, gpu: Gpu, fabric: Fabric, samples: int, options: Options | 
                 if key not in best or found.seconds < best[key].seconds:
                     best[key] = found
     ranked = sorted(best.values(), key=lambda found: (found.seconds, found.bill.peak_bytes))
+    ranked = _simple_first(ranked)
     least = timed_layout(smallest[1], smallest[2], gpu, fabric, options) if smallest else None
     return Outcome(tuple(ranked), tried, fitting, least)
+
+
+SAME = 1.02  # two layouts this close are equal for any model of a step: the one with fewer kinds of parallelism leads
+
+
+def _simple_first(ranked: list[Layout]) -> list[Layout]:
+    if not ranked:
+        return ranked
+    near = [found for found in ranked if found.seconds <= SAME * ranked[0].seconds]
+    lead = min(near, key=lambda found: sum(size > 1 for size in (found.job.tp, found.job.pp, found.job.cp)))
+    return [lead, *(found for found in ranked if found is not lead)]
 
 
 def timed_layout(job: Job, bill: MemoryBill, gpu: Gpu, fabric: Fabric, options: Options) -> Layout:

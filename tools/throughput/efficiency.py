@@ -2,28 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 from knowledge.types import Gpu
+from tools.network.fabric import Fabric
 from tools.throughput import constants
-from tools.workload import Framework, Precision
+from tools.throughput.flops import sparse
+from tools.workload import Framework, Job, Precision
 
 SoftwareClass = Literal["tuned", "benchmark", "user"]
+Kernels = Literal["current", "first"]  # fused attention as of 2024 and later, or its first generation of 2022-23
 
 # Vendor recipes tuned by the people who make the hardware; published framework benchmarks; everyone else.
 CLASS_OF_FRAMEWORK: dict[Framework, SoftwareClass] = {
     "megatron": "tuned", "nemo": "tuned", "maxtext": "tuned", "llm-foundry": "benchmark", "torchtitan": "benchmark",
     "fms": "benchmark", "nanogpt": "benchmark",
 }  # fmt: skip
+AXES = ("data", "tensor", "context", "expert", "pipeline", "contention", "fixed", "waiting")
 
 _BITS: dict[str, int] = {"fp32": 32, "fp8": 8, "fp4": 4, "mxfp4": 4}
 _CHIP_BY_CAPABILITY = (
     ("sm_103", "blackwell_ultra"), ("sm_100", "blackwell_dc"), ("sm_12", "blackwell_rtx"), ("sm_90", "hopper"),
     ("sm_89", "ada"), ("sm_80", "ampere_dc"), ("sm_8", "ampere_rtx"), ("sm_75", "turing"), ("sm_7", "volta"),
-    ("tpu", "tpu"), ("gfx9", "cdna"), ("gfx1", "rdna"), ("gaudi", "gaudi"),
+    ("gfx950", "cdna4"), ("gfx9", "cdna"), ("gfx1", "rdna"), ("gaudi", "gaudi"),
 )  # fmt: skip
+# A family without measurements of its own borrows the fractions of the one it is built most like.
+NEAREST_CHIP = {
+    "blackwell_rtx": "ada", "turing": "volta", "cdna4": "cdna", "rdna": "cdna", "tpu_v2": "tpu_v3",
+}  # fmt: skip
+NARROW_HEAD = 64  # attention heads of this width or less leave half of the tensor cores' tile empty
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The entries of the tables that apply; None where none does and 1 stands in."""
+
+    matmul: str
+    half: str
+    stack: str | None
+    attention: str
+    kernels: str
+    narrow: str | None
+    expert: str
+    power: str | None
+    software: str
+    exposed: tuple[str, ...]  # one an axis of communication
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,26 +59,43 @@ class Coefficients:
     matmul_flops: float
     half_flops: float
     attention_flops: float
-    expert_flops: float
+    expert: float  # routed products' speed over dense ones'
+    hybrid: float  # state-space mixers' speed over 16-bit products'
     memory_bytes_per_s: float
     dequant_bytes_per_s: float
     software: float
-    tensor_link: float
-    shard_link: float
-    expert_link: float
-    overlap: float
+    ridge: float  # FLOPs a byte at which products stop being bound by memory
+    half_ridge: float
+    fill_tokens: float
+    fill_width: float
+    fill_expert_tokens: float
+    fill_expert_width: float
     bubble: float
-    doubling: float
+    host: float
+    exposed: tuple[float, ...]
+
+
+@lru_cache(maxsize=512)
+def chip_of(capability: str) -> str:
+    """The chip family of a compute capability or architecture string; each TPU generation is its own."""
+    if capability.startswith("tpu"):
+        return capability.replace("tpu", "tpu_")
+    return next((family for start, family in _CHIP_BY_CAPABILITY if capability.startswith(start)), "other")
 
 
 def chip(gpu: Gpu) -> str:
     """The chip family whose fractions apply."""
-    return _family(gpu.compute_capability or "")
+    return chip_of(gpu.compute_capability or "")
 
 
-@lru_cache(maxsize=64)
-def _family(capability: str) -> str:
-    return next((family for start, family in _CHIP_BY_CAPABILITY if capability.startswith(start)), "other")
+def known_chip(gpu: Gpu, bits: int) -> bool:
+    """Whether measurements of this chip family at this width were calibrated on."""
+    return _measured(chip(gpu), bits)
+
+
+@lru_cache(maxsize=256)
+def _measured(family: str, bits: int) -> bool:
+    return any(key.startswith(f"{family}/{bits}/") for key in constants.STACK)
 
 
 def compute_bits(precision: Precision, gpu: Gpu, trained_base: bool = True) -> int:
@@ -82,44 +125,121 @@ def software_of(framework: Framework, given: SoftwareClass | None = None) -> Sof
     return given or CLASS_OF_FRAMEWORK.get(framework, "user")
 
 
-def coefficients(gpu: Gpu, bits: int, software: SoftwareClass, power_watts: float | None = None) -> Coefficients:
-    """The calibrated fractions applied to this chip's nominal rates."""
-    family = chip(gpu)
-    scalar = constants.SCALARS
-    half = peak_flops(gpu, 16)
-    fraction = _lookup(constants.MATMUL, f"{family}/{bits}", f"other/{bits}")
-    half_fraction = _lookup(constants.MATMUL, f"{family}/16", "other/16")
-    power = 1.0
-    if power_watts and gpu.tdp_watts and power_watts < gpu.tdp_watts:
-        power = (power_watts / gpu.tdp_watts) ** scalar["power"]
-    matmul = peak_flops(gpu, bits) * fraction * power
-    return Coefficients(
-        matmul_flops=matmul,
-        half_flops=half * half_fraction * power,
-        attention_flops=half * _lookup(constants.ATTENTION, family, "other") * power,
-        expert_flops=matmul * _lookup(constants.EXPERT, family, "other"),
-        memory_bytes_per_s=(gpu.bandwidth_bytes_per_s or 100e9) * scalar["memory"],
-        dequant_bytes_per_s=(gpu.bandwidth_bytes_per_s or 100e9) * scalar["dequant"],
-        software=constants.SOFTWARE[software],
-        tensor_link=scalar["tensor_link"],
-        shard_link=scalar["shard_link"],
-        expert_link=scalar["expert_link"],
-        overlap=scalar["overlap"],
-        bubble=scalar["bubble"],
-        doubling=scalar["doubling"],
+def keys(
+    gpu: Gpu,
+    job: Job,
+    bits: int,
+    software: SoftwareClass,
+    pcie: bool,
+    kernels: Kernels = "current",
+    fitted: bool = True,
+) -> Keys:
+    """The tables' entries for this chip, precision and software; the nearest general one where there is no own.
+
+    ``fitted`` false gives the entries that a calibration would make, whether or not the tables hold them.
+    """
+    return _keys(chip(gpu), bits, software, pcie, kernels, 0 < job.arch.head_dim <= NARROW_HEAD, fitted)
+
+
+@lru_cache(maxsize=1024)
+def _keys(family: str, bits: int, software: str, pcie: bool, kernels: str, narrow: bool, fitted: bool) -> Keys:
+    if fitted and f"{family}/16" not in constants.MATMUL:
+        family = NEAREST_CHIP.get(family, family)
+
+    def own(table: Mapping[str, float], key: str, fallback: str) -> str:
+        return key if key in table or not fitted else fallback
+
+    stack = f"{family}/{bits}/{software}"
+    side = "tuned" if software == "tuned" else "other"
+    exposed = [f"{axis}/{side}" for axis in AXES]
+    if pcie and side == "other":
+        exposed[0] = "data/other/pcie"
+    return Keys(
+        matmul=own(constants.MATMUL, f"{family}/{bits}", f"other/{bits}"),
+        half=own(constants.MATMUL, f"{family}/16", "other/16"),
+        stack=stack if stack in constants.STACK or not fitted else None,
+        attention=own(constants.ATTENTION, family, "other"),
+        kernels=own(constants.KERNELS, f"{kernels}/{software}", f"current/{software}"),
+        narrow="narrow" if narrow else None,
+        expert=own(constants.EXPERT, family, "other"),
+        power=family if family in constants.POWER or not fitted else None,
+        software=software,
+        exposed=tuple(exposed),
     )
 
 
-def interval_factor(gpu: Gpu, software: SoftwareClass, is_moe: bool) -> float:
+def coefficients(
+    gpu: Gpu,
+    job: Job,
+    bits: int,
+    software: SoftwareClass,
+    pcie: bool = False,
+    kernels: Kernels = "current",
+    power_watts: float | None = None,
+) -> Coefficients:
+    """The calibrated fractions applied to this chip's nominal rates."""
+    use = keys(gpu, job, bits, software, pcie, kernels)
+    watts = min(power_watts or 1e9, gpu.tdp_watts or 1e9)
+    bandwidth = gpu.bandwidth_bytes_per_s or 100e9
+    return _coefficients(use, bits, peak_flops(gpu, bits), peak_flops(gpu, 16), bandwidth, watts)
+
+
+@lru_cache(maxsize=1024)
+def _coefficients(
+    use: Keys, bits: int, nominal: float, nominal_half: float, bandwidth: float, watts: float
+) -> Coefficients:
+    scalar = constants.SCALARS
+    peak, half = nominal, nominal_half
+    if use.power:
+        ceiling = constants.POWER[use.power] * 1e12 * watts
+        peak, half = under_power(peak, ceiling * 16 / bits), under_power(half, ceiling)
+    narrow = scalar["narrow"] if use.narrow else 1.0
+    return Coefficients(
+        matmul_flops=peak * constants.MATMUL[use.matmul],
+        half_flops=half * constants.MATMUL[use.half],
+        attention_flops=half * constants.ATTENTION[use.attention] * constants.KERNELS[use.kernels] * narrow,
+        expert=constants.EXPERT[use.expert],
+        hybrid=scalar["hybrid"],
+        memory_bytes_per_s=bandwidth * scalar["memory"],
+        dequant_bytes_per_s=bandwidth * scalar["dequant"],
+        software=constants.SOFTWARE[use.software] * (constants.STACK[use.stack] if use.stack else 1.0),
+        ridge=nominal / bandwidth,
+        half_ridge=nominal_half / bandwidth,
+        fill_tokens=scalar["fill_tokens"],
+        fill_width=scalar["fill_width"],
+        fill_expert_tokens=scalar["fill_expert_tokens"],
+        fill_expert_width=scalar["fill_expert_width"],
+        bubble=scalar["bubble"],
+        host=scalar["host"],
+        exposed=tuple(constants.EXPOSED[key] for key in use.exposed),
+    )
+
+
+def under_power(peak: float, ceiling: float) -> float:
+    """The sustained rate of a chip that could multiply at ``peak`` but is held to ``ceiling`` by its power limit; a
+    quadratic mean of the two times, since clocks give way gradually.
+    """
+    return peak / (1.0 + (peak / ceiling) ** 2) ** 0.5  # type: ignore[no-any-return]
+
+
+def over_pcie(job: Job, fabric: Fabric | None) -> bool:
+    """Whether weights are gathered over PCIe every pass: boards' lanes differ by 8 times, and nobody tells theirs."""
+    return (
+        job.n_gpus > 1
+        and job.sharding in ("fsdp", "zero3", "hsdp")
+        and fabric is not None
+        and fabric.intra_kind.startswith("pcie")
+    )
+
+
+def interval_factor(gpu: Gpu, job: Job, software: SoftwareClass, fabric: Fabric | None = None) -> float:
     """How far either way the measured speed may lie, 9 times in 10."""
     widest = constants.INTERVAL[software]
-    if is_moe:
+    if job.is_adapter:
+        widest = max(widest, constants.INTERVAL[f"{software}/adapter"])
+    if sparse(job.arch):
         widest = max(widest, constants.INTERVAL["moe"])
-    if f"{chip(gpu)}/16" not in constants.MATMUL or chip(gpu) == "other":
-        widest = max(widest, constants.INTERVAL["unknown_chip"])
-    return widest
-
-
-def _lookup(table: dict[str, float], key: str, fallback: str) -> float:
-    found = table.get(key)
-    return found if found is not None else table[fallback]
+    if over_pcie(job, fabric):
+        widest = max(widest, constants.INTERVAL["pcie"])
+    bits = compute_bits(job.precision, gpu, job.method != "qlora")
+    return widest if known_chip(gpu, bits) else max(widest, constants.INTERVAL["unknown_chip"])

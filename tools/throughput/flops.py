@@ -22,6 +22,9 @@ from tools.workload import Job
 
 # Forward passes beside the trained one: a frozen reference model scores the same tokens under DPO and KTO
 # (Rafailov et al. 2023, arXiv:2305.18290), reference and old policy under GRPO, these and a critic under PPO.
+# Hybrids of state-space, expert and few attention layers, one mixer a layer: Nemotron-H's 52 layers hold 6 with
+# attention and about 45 % with an FFN (arXiv:2504.03624).
+HYBRID_ATTENTION_SHARE, HYBRID_EXPERT_SHARE = 6 / 52, 0.45
 EXTRA_FORWARDS = {"dpo": 1.0, "kto": 1.0, "grpo": 2.0, "ppo": 3.0}
 FLASH_BACKWARD = 2.5  # attention-core backward over forward, with the scores recomputed
 
@@ -65,20 +68,35 @@ class TokenFlops:
 @lru_cache(maxsize=1024)
 def weights(arch: Architecture) -> Weights:
     """Split the active parameters by the kernel they run in."""
-    hidden, layers = arch.hidden_size, arch.n_layers
+    hidden, layers = arch.hidden_size, float(arch.n_layers)
+    if hybrid(arch):
+        layers *= HYBRID_EXPERT_SHARE
     head = float(arch.vocab_size * hidden) if arch.modality not in ("diffusion",) else 0.0
     looked_up = float(arch.embedding_params) + arch.learned_positions * hidden + arch.vision_params
     routed = 0.0
     if arch.moe is not None and arch.moe.expert_ffn:
-        moe_layers = max(0, (layers - arch.moe.first_dense_layers)) / max(1, arch.moe.every)
+        moe_layers = max(0.0, layers - arch.moe.first_dense_layers) / max(1, arch.moe.every)
         matrices = 3 if arch.gated_mlp else 2
         routed = matrices * hidden * arch.moe.expert_ffn * arch.moe.experts_per_token * moe_layers
     dense = arch.active_params - looked_up - arch.head_params - routed
     if dense <= 0.2 * arch.active_params:  # totals that contradict the shape: spread what is known
-        routed = 0.7 * arch.active_params if arch.is_moe else 0.0
+        routed = 0.5 * arch.active_params if sparse(arch) else 0.0
         dense = max(arch.active_params - routed - head, 0.25 * arch.active_params)
+    elif sparse(arch) and not routed:  # a mixture of experts whose expert width is not published
+        routed = 0.5 * arch.active_params
+        dense -= routed
     width, share, window = _attention_width(arch)
     return Weights(dense, routed, head, width, share, window)
+
+
+def hybrid(arch: Architecture) -> bool:
+    """Whether most layers are state-space or linear mixers beside few attention layers."""
+    return not arch.shape_known and "hybrid" in (arch.notes or "").lower()
+
+
+def sparse(arch: Architecture) -> bool:
+    """Whether a token visits only part of the weights, also where the expert shape is not published."""
+    return arch.is_moe or arch.active_params < 0.7 * arch.total_params
 
 
 def token_flops(job: Job) -> TokenFlops:
@@ -128,6 +146,8 @@ def _attention_width(arch: Architecture) -> tuple[float, float, int]:
         width = arch.n_heads * (arch.mla.qk_nope_head_dim + arch.mla.qk_rope_head_dim + arch.mla.v_head_dim) / 2
     else:
         width = float(arch.n_heads * arch.head_dim)
+    if hybrid(arch):
+        return layers * HYBRID_ATTENTION_SHARE * width, 0.0, 0
     if arch.sliding_window:
         every = next((n for name, n in _GLOBAL_LAYER_EVERY if name in arch.id.lower()), arch.full_attention_every)
         return layers * width, 1.0 - (1.0 / every if every else 0.0), arch.sliding_window
