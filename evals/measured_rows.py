@@ -234,8 +234,8 @@ def _targets(row: Row, open_points: list[str]) -> list[str]:
         return ["all-linear"]
     if text.startswith("default"):
         return ["qkvo"] if "qkvo" in text else ["qv"]
-    if text == "n/a":
-        return ["qv"]
+    if text == "n/a":  # other adapters (prompts, scales and biases): nothing beside the linear layers
+        return ["none"]
     return [part for part in re.split(r"[\s,]+", text) if part]
 
 
@@ -258,10 +258,16 @@ def _recipe(row: Row, job: Job, text: str) -> Recipe:
         "foak" not in low and job.framework in ("hf", "fms", "trl", "axolotl", "llama-factory") and recipe.loss == "hf"
     ):
         recipe = replace(recipe, loss="hf_trainer")
+    if job.is_adapter and ((row.get("optimizer_state_dtype") or "").lower().startswith("bf16") or "pure bf16" in low):
+        recipe = replace(recipe, adapter=2.0)
+    if recipe.quant == "nf4_double" and (row.get("weight_dtype") or "").strip().lower() == "nf4":
+        recipe = replace(recipe, quant="nf4")
     if "bf16 flag unset" in low and "fp16 flag unset" in low:
         recipe = replace(recipe, lora_autocast=False)
     if "baseline-peft" in low and recipe.quant and job.n_gpus == 1:
         recipe = upcast_for_kbit(recipe)
+    if job.framework == "litgpt" and recipe.quant and "bnb 0.41" in low:
+        recipe = replace(recipe, compute=2.0, residual=2.0, linear_inputs=True)
     if job.framework == "litgpt" and re.search(r"adapter v2|adapter_v2", low):
         recipe = replace(recipe, linear_outputs=True)
     if job.framework == "litgpt" and job.sharding == "fsdp" and job.is_adapter and "torch 2.1" in low:

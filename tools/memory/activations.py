@@ -67,6 +67,9 @@ def block_cost(
     core = _attention(shape, recipe, arch, trained, attention, tp) + _adapters(
         recipe, targets, rank, tp, _ATTENTION_SIDE
     )
+    if recipe.lora_padding:
+        parts = [one for one in adapter_linears(arch, adapters) if one.name in ("q", "k", "v")]
+        core += c * sum(one.outputs for one in parts) / tp if len(parts) < 3 else 0.0
     if recipe.linear_outputs:
         core += c * (shape.q + shape.k + shape.v + 2 * shape.hidden + (2 if shape.gated else 1) * shape.ffn) / tp
     lora = _adapters(recipe, targets, rank, tp, None) - _adapters(recipe, targets, rank, tp, _ATTENTION_SIDE)
@@ -124,7 +127,7 @@ def _attention(shape: Shape, recipe: Recipe, arch: Architecture, trained: bool, 
     """The norm's output as the projections' input, queries, keys, values, output, log-sum-exp."""
     h, c = shape.hidden, recipe.compute
     wide = 1.0 if tp == 1 or recipe.tp_regather else float(tp)  # gathered inputs stay alive where they are not redone
-    total = c * h * (1 if recipe.share_inputs else 3) * wide / tp if trained else 0.0
+    total = c * h * (1 if recipe.share_inputs else 3) * wide / tp if trained or recipe.linear_inputs else 0.0
     # Repeating a single kv head is a view; several are copied.
     keys = 2 * shape.q if recipe.kv_expand and arch.n_kv_heads > 1 else shape.k + shape.v
     total += c * (shape.q + keys) / tp
@@ -169,7 +172,7 @@ def _mlp(shape: Shape, recipe: Recipe, names: frozenset[str], trained: bool, f: 
     down, up = prefix + "down" in names, bool({prefix + "up", prefix + "gate", prefix + "gate_up"} & names)
     wide = 1.0 if tp == 1 or recipe.tp_regather else float(tp)
     inputs = 0.0
-    if trained:
+    if trained or recipe.linear_inputs:
         inputs = c * h * wide * (1 if recipe.share_inputs or not shape.gated else 2) / tp
     width = f / tp
     own = a * width if down and a > c and not _cast(recipe) else 0.0
@@ -181,7 +184,7 @@ def _mlp(shape: Shape, recipe: Recipe, names: frozenset[str], trained: bool, f: 
         kept = {"native": 1, "gelu_new": 4, "relu": 0 if trained else 1}[recipe.activation]
         base = kept * c * width
         height = base + (3 if recipe.activation == "gelu_new" else 2) * c * width
-    saved = base + (c * width if trained else 0.0)
+    saved = base + (c * width if trained or recipe.linear_inputs else 0.0)
     if trained:
         height = max(height, saved + c * width)
     if up and not recipe.fused_lora:
@@ -215,7 +218,7 @@ def _adapters(recipe: Recipe, targets: tuple[Linear, ...], rank: int, tp: int, o
     """Inputs and low-rank hidden values that LoRA keeps for its own gradients."""
     total, seen = 0.0, set()
     own_copy = recipe.adapter > recipe.compute and not recipe.fused_lora
-    copy = recipe.adapter if own_copy and not _cast(recipe) else recipe.compute
+    copy = recipe.adapter if own_copy and not _cast(recipe) else min(recipe.compute, recipe.adapter)
     for linear in targets:
         if linear.name in ("head", "embed") or (only is not None and linear.name not in only):
             continue

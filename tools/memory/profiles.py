@@ -133,11 +133,12 @@ def _framework(recipe: Recipe, framework: Framework, sharding: Sharding, adapter
     if framework == "litgpt":
         recipe = replace(
             recipe, adapter=recipe.weight, loss="bf16", kv_expand=True, step_temp=recipe.state, untied=True,
-            lora_dropout=adapter, fused_qkv=True, extra_inputs=1.0 if adapter and sharding in FSDP else 0.0,
+            lora_dropout=adapter, lora_padding=adapter, fused_qkv=True,
+            extra_inputs=1.0 if adapter and sharding in FSDP else 0.0,
         )  # fmt: skip
         if recipe.quant:
             # The bitsandbytes precision plugin replaces bf16-true: what it does not quantise computes in fp32.
-            recipe = replace(recipe, compute=4.0, residual=4.0, adapter=4.0)
+            recipe = replace(recipe, compute=4.0, residual=4.0)
         return recipe
     if framework in ("megatron", "nemo"):
         return replace(

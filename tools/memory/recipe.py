@@ -67,6 +67,8 @@ class Recipe:
     fused_mlp: bool = False  # activation and product recomputed in backward (Liger, Unsloth, Triton SwiGLU)
     fused_lora: bool = False  # LoRA without its own input copies
     lora_dropout: bool = False  # a mask byte beside each adapter's input
+    lora_padding: bool = False  # adapters on part of a fused projection are padded out, and their output is kept
+    linear_inputs: bool = False  # 4-bit kernels before bitsandbytes 0.42 keep each frozen layer's input as well
     linear_outputs: bool = False  # trained scales and biases on every linear layer (LLaMA-Adapter v2) keep its output
     extra_inputs: float = 0.0  # further copies of a block's input alive in backward under checkpointing
     lora_autocast: bool = False  # adapters run under autocast: their input copies are in the compute dtype
