@@ -71,7 +71,7 @@ def ask(question: tuple[str, ...], as_json: bool, model: str | None, conversatio
     text = " ".join(question)
     if text == "-":
         text = sys.stdin.buffer.read(4_000_000).decode("utf-8", "surrogateescape")
-    _lay_prices()
+    _look_outside()
     done = answer(text, conversation, model)
     if as_json:
         _print_json(done.as_json())
@@ -89,7 +89,7 @@ def chat(model: str | None, conversation: str | None) -> None:
     """Ask in a conversation; an empty line or /quit ends it, /new starts afresh."""
     from advisor.terminal import chat_loop
 
-    _lay_prices()
+    _look_outside()
     chat_loop(model, conversation)
 
 
@@ -130,7 +130,7 @@ def call_tool(name: str, arguments: str | None, batch: str | None, as_json: bool
     from tools.registry import get_tool
 
     spec = get_tool(name)
-    _lay_prices()
+    _look_outside()
     if batch is not None:
         if arguments is not None:
             raise BadValue("two_inputs", "Give either JSON or --batch, not both.", field="arguments")
@@ -232,11 +232,12 @@ def _lines(path: str) -> Iterable[str]:
         raise BadValue("no_such_file", f"{path} cannot be read: {error.strerror}.", field="batch") from None
 
 
-def _lay_prices() -> None:
-    """Prices fetched earlier lie over the snapshot, and the book is told what day it is."""
-    from integrations.prices import attach
+def _look_outside() -> None:
+    """Prices fetched earlier lie over the snapshot, the book is told the day, and unknown hub ids can be read."""
+    from integrations import hub, prices
 
-    attach()
+    prices.attach()
+    hub.attach()
 
 
 def _exists(module: str) -> bool:

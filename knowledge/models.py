@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from knowledge.errors import UnknownName
 from knowledge.names import find
 from knowledge.store import connection
 from knowledge.types import Architecture, Match, Mla, Moe
 
+_ELSEWHERE: list[Callable[[str, str], Architecture | None]] = []
 _HINT = 'Give a known model, or its parameters: {"params_b": 7}, with layers, hidden size and heads if known.'
 
 
 def find_model(name: str, field: str = "model") -> Match[Architecture]:
-    """The architecture that people call ``name``. Raises UnknownName with the nearest known ones."""
-    found = find("models", name, field, _HINT)
+    """The architecture that people call ``name``. Raises UnknownName with the nearest known ones.
+
+    A name that is not held goes to the place that ``set_elsewhere`` set, where a surface has set one.
+    """
+    try:
+        found = find("models", name, field, _HINT)
+    except UnknownName:
+        read = _ELSEWHERE[0](name.strip(), field) if _ELSEWHERE else None
+        if read is None:
+            raise
+        note = f"{name!r} read from its configuration on the hub, {read.as_of}."
+        return Match(read, name, note if read.notes is None else f"{note[:-1]}; {read.notes}.")
     return Match(load_model(found.id), name, found.note, found.alternatives)
+
+
+def set_elsewhere(read: Callable[[str, str], Architecture | None] | None) -> None:
+    """Where to read models that are not held (the hub); the function gives None for what is no id there."""
+    _ELSEWHERE[:] = [read] if read else []
 
 
 @lru_cache(maxsize=512)

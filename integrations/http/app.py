@@ -18,6 +18,7 @@ from advisor.llm.protocol import ModelFailed
 from advisor.settings import database_place, get_settings, program_version, read_settings
 from advisor.store import SqlConversations, open_store
 from advisor.turn import Desk
+from integrations import hub
 from integrations.http import openapi, problems
 from integrations.http.auth import Authenticator
 from integrations.http.drain import draining
@@ -52,6 +53,7 @@ def create_app(settings: ServiceSettings | None = None, desk: Desk | None = None
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await asyncio.to_thread(_warm_up, desk)
         chores = asyncio.create_task(_sweep(accounts))
+        hub.attach()
         with draining(service), attached():
             async with mcp.manager.run():
                 yield

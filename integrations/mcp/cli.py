@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from integrations import hub
 from integrations.prices import attached
 
 
@@ -16,6 +17,7 @@ def mcp() -> None:
     import anyio
 
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, force=True)  # standard output is the protocol's
+    hub.attach()
     with attached():
         anyio.run(_serve)
 

@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -26,10 +27,11 @@ class SourceError(Exception):
     too_large, truncated, not_json, drift or no_key.
     """
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, status: int | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        self.status = status
 
 
 class NotModified(Exception):
@@ -45,6 +47,7 @@ class Policy:
     max_body_bytes: int = 32_000_000  # as sent
     max_inflated_bytes: int = 128_000_000
     attempts: int = 3
+    same_host_redirects: int = 0  # a renamed model's; never to another host, never to a path outside the table
     elsewhere: Mapping[str, str] = field(default_factory=dict)  # an operator's base URL in a host's place
 
 
@@ -129,7 +132,8 @@ class Session:
         sent = {"Accept-Encoding": "gzip, identity", **(headers or {})}
         if etag and url in self.etags_sent:
             sent["If-None-Match"] = self.etags_sent[url]
-        for attempt in range(1, self.policy.attempts + 1):
+        hops = self.policy.same_host_redirects if method == "GET" else 0
+        for attempt in range(1, self.policy.attempts + hops + 1):
             request = self._client.build_request(
                 method, url, params=params, headers=sent, json=body, content=content, timeout=self._timeout()
             )
@@ -144,7 +148,10 @@ class Session:
             self.requests += 1
             try:
                 pause = self._pause_before_retry(response, host, attempt)
-                if pause is None:
+                if pause is None and hops and response.status_code in (301, 302, 307, 308):
+                    hops -= 1
+                    url, pause = self._moved(response, host), 0.0
+                elif pause is None:
                     if response.status_code == 304 and etag:
                         raise NotModified
                     self._check(response, host)
@@ -154,7 +161,14 @@ class Session:
                     return
             finally:
                 response.close()
-            self._wait(pause)
+            self._wait(pause or 0.0)
+
+    def _moved(self, response: httpx.Response, host: str) -> str:
+        """Where a redirect leads on the same host."""
+        target = urlsplit(response.headers.get("location", ""))
+        if target.netloc not in ("", host) or target.query:
+            raise SourceError("redirected", f"{host} redirects to another place; that is not followed")
+        return self._url(host, target.path)
 
     def _url(self, host: str, path: str) -> str:
         allowed = self.policy.hosts.get(host)
@@ -194,9 +208,10 @@ class Session:
             where = response.headers.get("location", "")[:80]
             raise SourceError("redirected", f"{host} redirects to {where or 'nowhere'}; redirects are not followed")
         if status in (401, 403):
-            raise SourceError("bad_status", f"{host} answered {status}: the key is missing, wrong or not allowed")
+            words = "the key is missing, wrong or not allowed"
+            raise SourceError("bad_status", f"{host} answered {status}: {words}", status)
         if status != 200:
-            raise SourceError("bad_status", f"{host} answered {status}")
+            raise SourceError("bad_status", f"{host} answered {status}", status)
 
     def _body(self, response: httpx.Response, host: str) -> Iterator[bytes]:
         """Count what arrives and what it inflates to; end early beyond either cap or the deadline."""
