@@ -118,15 +118,14 @@ def _model_in_gpu_hours(d: Decider, card: str) -> None:
 
 
 def _select(d: Decider) -> None:
-    """Ranked plans for each method that may be meant, with the bill of the first."""
+    """Ranked plans for the method meant, or the lightest, with the bill of each that may be meant."""
     if "select_gpu" not in d.tools:
         d.go("vram")
         return
     first, *others = methods_of(d)
     d.add("select_gpu", with_method(d.workload("select_gpu"), first), "main", first or "")
-    d.add("estimate_vram", with_method(d.workload("estimate_vram"), first), "side")
-    for method in others:
-        d.add("select_gpu", with_method(d.workload("select_gpu"), method), "side", method or "")
+    for method in (first, *others):
+        d.add("estimate_vram", with_method(d.workload("estimate_vram"), method), "side", method or "")
 
 
 @action("time")
@@ -217,7 +216,7 @@ def cost(d: Decider) -> None:
             prices(d, "side")
             return
         time(d)
-        if "which_gpu" in d.turn.cues or not d.cards():
+        if "which_gpu" in d.turn.cues:
             d.add("select_gpu", d.workload("select_gpu"), "side")
         if d.cards() and (state.get("budget_usd") or state.get("hours")):
             prices(d, "side")

@@ -16,6 +16,7 @@ from advisor.llm.protocol import Status
 from advisor.render import file_blocks
 
 MAX_KNOBS = 3
+_LONG = ("diagnose_oom", "plan_checkpoints", "compare_ownership", "launch_plan")  # their second table belongs to it
 # Spelled as the catalogue does, so that the number check knows their digits as parts of names.
 EXAMPLES = ("what GPU for Llama-3.1-70B QLoRA?", "can I full fine-tune Llama-3.1-8B on one H100?")
 
@@ -33,7 +34,7 @@ class Reply:
 def spoken(plan: Plan, turn: Slots, context: bool) -> Reply:
     """The reply of a plan without calls: a question, a greeting, a polite no."""
     language = turn.language
-    lines = _openers(plan, turn)
+    lines = _openers(turn)
     if plan.status == "declined":
         kind = f"declined_{plan.reply}" if plan.reply else "declined"
         if language != "en" and has("declined", language):
@@ -57,64 +58,46 @@ def spoken(plan: Plan, turn: Slots, context: bool) -> Reply:
 
 
 def compose(plan: Plan, outcomes: list[Outcome], state: Slots, turn: Slots) -> Reply:
-    """The answer from the results of a plan."""
+    """The answer from the results of a plan: what was wrong or unknown, the verdict with its bill, knobs, the rest."""
     language = turn.language
-    parts = _openers(plan, turn)
-    parts += _premises(plan, outcomes)
-    parts += _unknown(plan, language)
-    if plan.stand_in:
-        parts.append(say("stand_in", language, gpu=plan.stand_in))
-    parts += [say(note, language) for note in plan.notes]
-    notes = [mention.note for mention in turn.models] + [mention.note for mention in turn.gpus]
-    readings = list(dict.fromkeys(note for note in notes if note))
-    if turn.get("gigabit"):
-        parts.append(say("gigabit", language))
     good = [o for o in outcomes if not o.error and o.call.part != "premise"]
-    errors = [o for o in outcomes if o.error]
-    main = [o for o in good if o.call.part == "main" and o.call.name != "search_knowledge"]
-    side = [o for o in good if o.call.part == "side" and o.call.name != "search_knowledge"]
-    known = [o for o in good if o.call.name == "search_knowledge"]
-    rungs = [o for o in good if o.call.part == "ladder"]
-    spans = [o for o in good if o.call.part == "span"]
+    failed = [o for o in outcomes if o.error]
+    found = [o for o in good if o.call.name == "search_knowledge"]
+    parts_of = {part: [o for o in good if o.call.part == part and o not in found] for part in _PARTS}
+    main, side, rungs = parts_of["main"], parts_of["side"], parts_of["ladder"]
+    if not main and not rungs:
+        main, side = side[:1], side[1:]
+    parts = [*_openers(turn), *_premises(plan, outcomes), *_unknown(plan, language)]
+    parts += [say(note, language) for note in plan.notes]
     if rungs:
         parts += ladder_words(rungs, language, plan.limit)
     parts += _main(main, state, language)
-    if spans and main:
-        parts += spans_words(spans, language)
-    if not main and not rungs and side:
-        parts += _main(side[:1], state, language)
-        side = side[1:]
-    if not main and not rungs and known:
-        parts += _passages(known, 2)
-        known = []
-    if not (main or rungs or side or known) and errors:
-        parts += _errors(errors)
-    elif errors:
-        parts += _errors([o for o in errors if o.call.part in ("main", "ladder")])[:1]
-    parts += _knobs(main or rungs[-1:] or side, language)
-    parts += _sides(side, language)
-    if known:
-        parts += _passages(known, 1 if main or rungs else 2, heading=say("knowledge", language))
-    parts += readings[:2]
-    parts += _closers(state, turn)
+    if main and parts_of["span"]:
+        parts += spans_words(parts_of["span"], language)
+    if not main and not rungs:
+        parts += _passages(found, 2)
+        found = []
+    wrong = _errors(failed if not good else [o for o in failed if o.call.part in ("main", "ladder")])
+    parts += wrong if not good else wrong[:1]
+    parts += _knobs(main or rungs[-1:], language)
+    parts += _sides(side)
+    parts += _passages(found, 1, say("knowledge", language))
+    parts += _remarks(plan, state, turn)
     if plan.question:
         parts.append(say(plan.question, language, example=_example(turn)))
     text = "\n\n".join(part for part in dict.fromkeys(parts) if part)
-    if not text:
-        text = say("nothing_found", scope=say("scope", language))
-    status = plan.status
-    if errors and not good:
-        status = "needs_input"
-    return Reply(text, status, _suggestions(main or side or rungs))
+    return Reply(
+        text or say("nothing_found", scope=say("scope", language)),
+        plan.status if good else "needs_input",
+        _suggestions(main or side or rungs),
+    )
 
 
-def _openers(plan: Plan, turn: Slots) -> list[str]:
-    lines = []
-    if turn.secrets:
-        lines.append(say("secret"))
-    if turn.links:
-        lines.append(say("no_link"))
-    return lines
+_PARTS = ("main", "side", "ladder", "span")
+
+
+def _openers(turn: Slots) -> list[str]:
+    return [say("secret")] if turn.secrets else []
 
 
 def _premises(plan: Plan, outcomes: list[Outcome]) -> list[str]:
@@ -211,7 +194,7 @@ def _main(outcomes: list[Outcome], state: Slots, language: str) -> list[str]:
                     else verdict
                 )
             tables = outcome.data.get("tables", [])
-            keep = 1 if name in ("estimate_vram", "estimate_run") or len(group) > 1 else 2
+            keep = 2 if name in _LONG and len(group) == 1 else 1
             parts += [f"[[{table['id']}]]" for table in tables[:keep]]
             parts += file_blocks(outcome.data)
     return parts
@@ -271,7 +254,7 @@ def _knobs(outcomes: list[Outcome], language: str) -> list[str]:
     return []
 
 
-def _sides(outcomes: list[Outcome], language: str) -> list[str]:
+def _sides(outcomes: list[Outcome]) -> list[str]:
     parts: list[str] = []
     seen: set[str] = set()
     for outcome in outcomes[:4]:
@@ -286,7 +269,7 @@ def _sides(outcomes: list[Outcome], language: str) -> list[str]:
 
 
 def _passages(outcomes: list[Outcome], count: int, heading: str = "") -> list[str]:
-    """What the knowledge base says; a search result's verdict names its best passage."""
+    """What the knowledge base says; a search result's verdict is its best passage."""
     lines: list[str] = []
     for outcome in outcomes:
         verdict = str(outcome.data.get("verdict") or "")
@@ -312,13 +295,21 @@ def _errors(outcomes: list[Outcome]) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def _closers(state: Slots, turn: Slots) -> list[str]:
-    lines = []
+def _remarks(plan: Plan, state: Slots, turn: Slots) -> list[str]:
+    """How names and figures were read, and what the figures leave out."""
+    notes = [mention.note for mention in turn.models] + [mention.note for mention in turn.gpus]
+    lines = [note for note in dict.fromkeys(notes) if note][:2]
+    if plan.stand_in:
+        lines.append(say("stand_in", turn.language, gpu=plan.stand_in))
+    if turn.get("gigabit"):
+        lines.append(say("gigabit", turn.language))
+    if turn.links:
+        lines.append(say("no_link", turn.language))
     if turn.get("budget_currency") not in (None, "USD") or "eur" in turn.lower or "€" in turn.lower:
         lines.append(say("euro", turn.language))
     if turn.get("tax") is not None:
         lines.append(say("tax", turn.language))
-    if "pool" in turn.cues and (state.get("n_gpus") or 0) != 1 and state.gpus:
+    if "pool" in turn.cues and state.gpus and (state.get("n_gpus") or 0) != 1:
         lines.append(say("per_card", turn.language))
     return lines
 
