@@ -1,6 +1,6 @@
 """Run a file of real questions through the advisor: one line out for each, whatever happens to a turn.
 
-``run_file`` is what ``advisor eval questions FILE.jsonl --rows OUT.jsonl`` calls. Each line in holds ``id`` and
+``run_questions`` is what ``advisor eval questions FILE.jsonl --rows OUT.jsonl`` calls. Each line in holds ``id`` and
 ``text`` (or ``turns``, all user turns in order); each line out ``{"id", "results": [one ask --json object a turn]}``.
 """
 
@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import click
 
 from advisor.answer import Answer
 from tools.errors import InputProblem
@@ -43,6 +45,13 @@ class RunSummary:
             "p50_ms": round(self.percentile(0.5), 1),
             "p95_ms": round(self.percentile(0.95), 1),
         }
+
+
+def run_questions(file: str | Path, rows: str | Path, model: str | None = None) -> RunSummary:
+    """Run a file and print the summary as JSON."""
+    summary = run_file(file, rows, model)
+    click.echo(json.dumps(summary.as_dict(), ensure_ascii=False))
+    return summary
 
 
 def run_file(file: str | Path, rows: str | Path, model: str | None = None, ask: Ask | None = None) -> RunSummary:

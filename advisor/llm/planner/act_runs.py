@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from advisor.llm.planner.act_memory import methods_of, with_method
@@ -12,6 +13,10 @@ from advisor.llm.planner.plan import Limit, Part
 from knowledge.models import load_model
 
 _FOR_A_DESK = ["RTX-3090", "RTX-4060-Ti-16GB", "RTX-4090", "RTX-5090"]  # what people buy, from small to large
+# Only for choosing how many cards to ask the tools about; the tools then say what is needed. Bytes a parameter: 4-bit
+# base, 16-bit base, weights with gradients and Adam states; GB of an 80 GB card left beside activations.
+_BYTES_PER_PARAM = {"qlora": 0.65, "lora": 2.4, "dora": 2.4, "full": 18.0}
+_ROOM_GB = 66.0
 _COMMON_CARDS = ["H100-SXM5", "A100-SXM4-80GB"]
 
 
@@ -151,7 +156,7 @@ def time(d: Decider) -> None:
     if cards and asks_tokens and (state.get("deadline_hours") or state.get("hours")):
         _tokens_in_time(d, cards[0])
         return
-    counts = [d.count_of(card) for card in cards]
+    counts = [d.count_of(card) or (_default_count(d) if d.plural(card) else None) for card in cards]
     if not cards and state.gpus:  # only cards that the tables do not hold: no other card's hours for them
         d.know()
         return
@@ -190,12 +195,13 @@ def _run_methods(d: Decider) -> list[str | None]:
 
 
 def _default_count(d: Decider) -> int:
-    """GPUs for a run without a count: one for adapters and small models, a node for pretraining and large ones."""
-    billions = _billions(d.state.model)
-    if d.method() in ADAPTERS or billions < 1:
-        return 1
-    large = billions > 12 or (d.state.get("tokens") or 0) >= LARGE_DATA
-    return 8 if large or "pretrain" in d.state.methods else 1
+    """GPUs for a run without a count: what holds the states on 80 GB cards, and a node at least for much data."""
+    method = d.method() or ("pretrain" if (d.state.get("tokens") or 0) >= LARGE_DATA else "full")
+    share = _BYTES_PER_PARAM.get(method, _BYTES_PER_PARAM["full"])
+    needed = math.ceil(_billions(d.state.model) * share / _ROOM_GB)
+    if method not in ADAPTERS and (method == "pretrain" or (d.state.get("tokens") or 0) >= LARGE_DATA):
+        needed = max(needed, 1 if _billions(d.state.model) < 1 else 8)
+    return next((count for count in (1, 2, 4, 8) if count >= needed), 8 * math.ceil(needed / 8))
 
 
 def _billions(mention: ModelMention | None) -> float:
@@ -216,9 +222,12 @@ def cost(d: Decider) -> None:
             prices(d, "side")
             return
         time(d)
+        if not d.cards():
+            for method in _run_methods(d):
+                d.add("estimate_vram", with_method(d.workload("estimate_vram"), method), "side")
         if "which_gpu" in d.turn.cues:
             d.add("select_gpu", d.workload("select_gpu"), "side")
-        if d.cards() and (state.get("budget_usd") or state.get("hours")):
+        if d.cards() and state.get("budget_usd"):
             prices(d, "side")
     elif (state.model is not None and not d.state.gpus) or d.turn.cues & {"storage"}:
         d.know()

@@ -161,6 +161,8 @@ class Decider:
         if mention is not None and mention.kind == "unmodelled" and not self.turn.cues & {"why", "driver", "network"}:
             return _TOPICS.get(str(mention.topic), "") or self.turn.text[:300]
         text = " ".join(self.turn.text.split()) or " ".join(self.turn.log.split()[-40:])
+        if self.state.subject and self.state.subject not in self.turn.text:  # "so?": about what was asked before
+            text = f"{' '.join(self.state.subject.split())} {text}"
         return text[:300]
 
     def _unique(self) -> tuple[Call, ...]:

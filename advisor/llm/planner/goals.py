@@ -12,23 +12,31 @@ def goals_of(turn: Slots, state: Slots, earlier: tuple[str, ...]) -> tuple[str, 
     if earlier and _only_changes(turn, own):
         return earlier
     if not own:
-        if earlier:
-            return earlier
         if state.models or state.methods:
             return ("vram",)
         return ("fit",) if state.gpus or state.get("gpu_memory_gb") else ()
     return own
 
 
+# Cues that ask for something; without one and without "?" a message only adds to what was asked before.
+_ASKS = frozenset(
+    ("time", "cost", "price", "which_gpu", "how_many", "vram", "concept", "launch", "biggest_model", "biggest_seq")
+)
+_SOFT = frozenset(("interconnect", "parallelism", "spot", "storage", "compare", "fit", "price", "inference"))
+
+
 def _only_changes(turn: Slots, own: tuple[str, ...]) -> bool:
-    """A message that names a new value and nothing new to find out: "and on H200?", "make it 70B"."""
+    """A message that names a new value and nothing new to find out: "and on H200?", "make it 70B", "pcie only"."""
+    if not own:
+        return True
+    statement = "?" not in turn.lower and not turn.cues & _ASKS and own[0] in _SOFT
     changes = bool(turn.models or turn.gpus or turn.methods or turn.values)
-    weak = (
-        not own
-        or (own[0] in ("fit", "vram") and not turn.cues & {"vram", "biggest_seq", "biggest_model"})
-        or (own[0] == "compare" and len(turn.gpus) < 2)
-    )
-    return (changes and weak and (len(turn.text) < 60 or "follow_up" in turn.cues)) or (not changes and not own)
+    asks_fit = own[0] in ("fit", "vram") and not turn.cues & {"vram", "biggest_seq", "biggest_model"}
+    weak = asks_fit or (own[0] == "compare" and len(turn.gpus) < 2)
+    return statement or (changes and weak and (len(turn.text) < _SHORT or "follow_up" in turn.cues))
+
+
+_SHORT = 60  # characters; longer messages are questions of their own
 
 
 def _ordered(turn: Slots, state: Slots) -> tuple[str, ...]:

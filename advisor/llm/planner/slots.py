@@ -30,6 +30,7 @@ class Slots:
     language: str = "en"
     secrets: int = 0
     links: int = 0
+    subject: str = ""  # the last message of the conversation that asked for something
 
     def get(self, name: str, default: Any = None) -> Any:
         """A scalar slot."""
@@ -55,6 +56,9 @@ _TURN_ONLY = ("intents", "cues", "log", "text", "lower", "language", "secrets", 
 _METHOD_BOUND = ("lora_rank", "lora_targets", "precision")
 
 
+_SHORTEST_SUBJECT = 20  # characters; "so?" and "and now?" have none of their own
+
+
 def merge(earlier: Slots, turn: Slots) -> Slots:
     """The conversation's slots after ``turn``: what it names replaces, what it leaves open stays."""
     values = dict(earlier.values)
@@ -77,5 +81,6 @@ def merge(earlier: Slots, turn: Slots) -> Slots:
         gpus=gpus,
         methods=turn.methods or earlier.methods,
         providers=turn.providers or earlier.providers,
+        subject=turn.text if turn.intents and len(turn.text) >= _SHORTEST_SUBJECT else earlier.subject,
         **{name: getattr(turn, name) for name in _TURN_ONLY},
     )

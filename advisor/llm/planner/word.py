@@ -72,6 +72,7 @@ def compose(plan: Plan, outcomes: list[Outcome], state: Slots, turn: Slots) -> R
     if rungs:
         parts += ladder_words(rungs, language, plan.limit)
     parts += _main(main, state, language)
+    parts += _quoted(main, turn)
     if main and parts_of["span"]:
         parts += spans_words(parts_of["span"], language)
     if not main and not rungs:
@@ -93,6 +94,7 @@ def compose(plan: Plan, outcomes: list[Outcome], state: Slots, turn: Slots) -> R
     )
 
 
+_FAR_BELOW = 0.6  # of the low end: below it no choice of defaults explains the difference
 _PARTS = ("main", "side", "ladder", "span")
 
 
@@ -130,6 +132,18 @@ def _fact_about(outcomes: list[Outcome], gpu: str, names: tuple[str, ...]) -> st
             if fact.get("name") in names and gpu in fact.get("about", [gpu]):
                 return str(fact["id"])
     return None
+
+
+def _quoted(outcomes: list[Outcome], turn: Slots) -> list[str]:
+    """A figure that the asker quotes from somewhere, where it is far below the whole range."""
+    if "question_of_truth" not in turn.cues:
+        return []
+    for outcome in outcomes:
+        for name, said, scale in (("run_hours", turn.get("hours"), 1.0), ("peak_per_gpu", turn.get("quoted_gb"), 1e9)):
+            fact = outcome.fact(name)
+            if fact and said and said * scale < _FAR_BELOW * float(fact.get("low") or fact["value"]):
+                return [say("quoted_low")]
+    return []
 
 
 def _unknown(plan: Plan, language: str) -> list[str]:

@@ -12,8 +12,9 @@ def spans_words(spans: list[Outcome], language: str) -> list[str]:
     values = [float(fact["value"]) for o in spans if (fact := o.fact(name))]
     if len(values) < 2 or max(values) - min(values) < 0.03 * max(values):
         return []
+    at = "at " if name == "peak_per_gpu" and language == "en" else ""
     cases = "; ".join(
-        f"{_rung(o)}{_tokens_of(o)}: [[{o.ref(name)}]] ([[{o.ref(name)}|range]])" for o in spans if o.ref(name)
+        f"{at}{_rung(o)}{_tokens_of(o)} [[{o.ref(name)}]] ([[{o.ref(name)}|range]])" for o in spans if o.ref(name)
     )
     return [say("span" if name == "peak_per_gpu" else "row_span", language, cases=cases)]
 
@@ -61,7 +62,7 @@ def _rung(outcome: Outcome) -> str:
         words.append(
             {
                 "n_gpus": f"{value} × {outcome.call.arguments.get('gpu')}",
-                "seq_len": f"sequence length {value}",
+                "seq_len": f"{value} tokens",
                 "micro_batch": f"batch size {value}",
                 "tokens": f"{value} tokens",
             }.get(name, piece)

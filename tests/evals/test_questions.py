@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from advisor.answer import Answer
+from evals.question_grades import DATA, grade, summary
+from evals.questions import run_file
+from tools.errors import MissingValue
+
+
+def answered(text: str, conversation: str | None, model: str | None) -> Answer:
+    if not text:
+        raise MissingValue("empty_question", "There is no question.", field="question")
+    if text == "crash":
+        raise RuntimeError("boom")
+    return Answer(conversation_id=conversation or "c1", turn_id="t1", status="answered", answer=text, model="planner")
+
+
+def run(tmp_path: Path, *lines: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    file, rows = tmp_path / "questions.jsonl", tmp_path / "rows.jsonl"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    done = run_file(file, rows, ask=answered)
+    return [json.loads(line) for line in rows.read_text(encoding="utf-8").splitlines()], done.as_dict()
+
+
+def test_each_question_gives_one_line_with_one_result_a_turn(tmp_path: Path) -> None:
+    rows, done = run(tmp_path, '{"id": "A", "text": "one"}', '{"id": "B", "text": "x", "turns": ["one", "two"]}')
+    assert [(row["id"], len(row["results"])) for row in rows] == [("A", 1), ("B", 2)]
+    assert [result["answer"] for result in rows[1]["results"]] == ["one", "two"]
+    assert done["statuses"] == {"answered": 3}
+
+
+def test_a_crash_is_a_failed_result_and_the_run_goes_on(tmp_path: Path) -> None:
+    rows, done = run(tmp_path, '{"id": "A", "turns": ["crash", "after"]}', '{"id": "B", "text": "next"}')
+    assert [result["status"] for result in rows[0]["results"]] == ["failed", "answered"]
+    assert "boom" not in rows[0]["results"][0]["answer"]
+    assert rows[1]["results"][0]["status"] == "answered"
+    assert done["crashed"] == ["A"]
+
+
+def test_an_empty_turn_is_an_error_in_words_not_a_crash(tmp_path: Path) -> None:
+    rows, _done = run(tmp_path, '{"id": "A", "turns": ["make it bf16", "", "?"]}')
+    assert [result["status"] for result in rows[0]["results"]] == ["answered", "needs_input", "answered"]
+    assert rows[0]["results"][1]["error"]["code"] == "empty_question"
+
+
+def test_a_line_that_is_no_question_does_not_stop_the_run(tmp_path: Path) -> None:
+    rows, _done = run(tmp_path, "not json", '{"id": "B", "text": "next"}')
+    assert [row["id"] for row in rows] == ["line 1", "B"]
+
+
+def test_every_failed_or_empty_result_has_the_agreed_keys(tmp_path: Path) -> None:
+    rows, _done = run(tmp_path, '{"id": "A", "turns": ["one", "crash"]}')
+    assert set(rows[0]["results"][0]) == set(rows[0]["results"][1])
+
+
+@pytest.fixture(scope="module")
+def keys() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((DATA / "question_keys.yaml").read_text(encoding="utf-8"))
+    return loaded
+
+
+def test_every_question_of_the_file_has_a_key_for_its_intent(keys: dict[str, Any]) -> None:
+    lines = (DATA / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    questions = [json.loads(line) for line in lines]
+    ids = {question["id"] for question in questions}
+    assert len(ids) == len(questions)
+    assert {question["intent"] for question in questions} <= set(keys["intents"])
+    assert set(keys["questions"]) | set(keys["unknown"]) | set(keys["outcomes"]) | set(keys["unstated"]) <= ids
+
+
+def result(*calls: tuple[str, dict[str, Any]], status: str = "answered", answer: str = "") -> dict[str, Any]:
+    made = [{"name": name, "arguments": arguments, "result": {}} for name, arguments in calls]
+    return {"status": status, "answer": answer, "tool_calls": made, "facts": []}
+
+
+def test_grades_see_a_wrong_tool_a_missed_slot_and_an_answered_unknown(keys: dict[str, Any]) -> None:
+    question = {"id": "Q289", "intent": "fit", "slots": {"params": "7B", "n_gpus": 2}}
+    marks = {**keys, "questions": {}}
+    good = grade(question, [result(("estimate_vram", {"model": "7B", "n_gpus": 2}))], marks)
+    assert (good.tools_right, good.slots) == (True, {"params": True, "n_gpus": True})
+    bad = grade(question, [result(("estimate_vram", {"model": "70B"}))], marks)
+    assert bad.slots == {"params": False, "n_gpus": False}
+    assert bad.unknown_ok is False
+    assert grade(question, [result(("lookup_prices", {}))], marks).tools_right is False
+    assert summary([good, bad])["slots_read"].startswith("2/4")
