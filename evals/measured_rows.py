@@ -246,36 +246,17 @@ _BF16_LOSS = frozenset({"gpt_bigcode-santacoder", "bigcode/starcoder"})  # model
 
 
 def _recipe(row: Row, job: Job, text: str) -> Recipe:
-    recipe = recipe_for(job)
+    """The framework's recipe with the options that a row names."""
     low = text.lower()
+    recipe = _loss(_adapters(recipe_for(job), row, job, low), job, low)
     if job.optimizer == "adamw" and (job.framework in HF_FRAMEWORKS or job.framework == "litgpt"):
         recipe = replace(recipe, step_temp=recipe.state)  # AdamW with foreach was the default when these were measured
     if "foak" in low:
-        recipe = replace(recipe, fused_norm=True, loss="fused_ce" if recipe.loss != "linear" else "linear")
-    if job.arch.id in _BF16_LOSS and recipe.loss != "linear":
-        recipe = replace(recipe, loss="autocast_shift" if "bf16 flag true" in low else "bf16_shift")
-    elif (
-        "foak" not in low and job.framework in ("hf", "fms", "trl", "axolotl", "llama-factory") and recipe.loss == "hf"
-    ):
-        recipe = replace(recipe, loss="hf_trainer")
-    if job.is_adapter and ((row.get("optimizer_state_dtype") or "").lower().startswith("bf16") or "pure bf16" in low):
-        recipe = replace(recipe, adapter=2.0)
-    if recipe.quant == "nf4_double" and (row.get("weight_dtype") or "").strip().lower() == "nf4":
-        recipe = replace(recipe, quant="nf4")
-    if "bf16 flag unset" in low and "fp16 flag unset" in low:
-        recipe = replace(recipe, lora_autocast=False)
-    if "baseline-peft" in low and recipe.quant and job.n_gpus == 1:
-        recipe = upcast_for_kbit(recipe)
-    if job.framework == "litgpt" and recipe.quant and "bnb 0.41" in low:
-        recipe = replace(recipe, compute=2.0, residual=2.0, linear_inputs=True)
-    if job.framework == "litgpt" and re.search(r"adapter v2|adapter_v2", low):
-        recipe = replace(recipe, linear_outputs=True)
-    if job.framework == "litgpt" and job.sharding == "fsdp" and job.is_adapter and "torch 2.1" in low:
-        recipe = replace(recipe, flat_frozen_grads=True)  # FSDP1 of 2023: frozen flat parameters got full gradients
+        recipe = replace(recipe, fused_norm=True)
     if "colossal" in low:
         # coati: the caller holds the fp32 outputs; passes without gradient leave logits and log-softmax; small buckets.
         recipe = replace(recipe, loss="hf_kept", pass_logits=8.0, bucket=0.0)
-    if re.search(r"activation", (row.get("cpu_offload") or "").lower()):
+    if "activation" in (row.get("cpu_offload") or "").lower():
         recipe = replace(recipe, inputs_on_host=True)
     elif job.framework == "unsloth":
         recipe = replace(recipe, inputs_on_host=False)
@@ -283,6 +264,43 @@ def _recipe(row: Row, job: Job, text: str) -> Recipe:
         recipe = replace(recipe, tiled_mlp=True)
     if "reshard_after_forward=never" in low:
         recipe = replace(recipe, reshard=False)
+    if "torchtrain" in low:
+        recipe = replace(recipe, loss_parallel=False)  # before torchtitan had it
+    return recipe
+
+
+def _loss(recipe: Recipe, job: Job, low: str) -> Recipe:
+    if recipe.loss == "linear":
+        return recipe
+    fused = "foak" in low  # fms-acceleration's fused operations and Triton kernels
+    if job.arch.id in _BF16_LOSS:
+        name = "autocast_shift" if "bf16 flag true" in low else "bf16_shift"
+        return replace(recipe, loss=f"{name}_fused" if fused else name)  # type: ignore[arg-type]
+    if fused:
+        return replace(recipe, loss="fused_ce")
     if job.framework == "torchtitan" and "non-chunked" not in low and "chunked cross" in low:
-        recipe = replace(recipe, loss="chunked")
+        return replace(recipe, loss="chunked")
+    if job.framework in ("hf", "fms", "trl", "axolotl", "llama-factory") and recipe.loss == "hf":
+        return replace(recipe, loss="hf_trainer")
+    return recipe
+
+
+def _adapters(recipe: Recipe, row: Row, job: Job, low: str) -> Recipe:
+    if not job.is_adapter:
+        return recipe
+    if (row.get("optimizer_state_dtype") or "").lower().startswith("bf16") or "pure bf16" in low:
+        recipe = replace(recipe, adapter=2.0)
+    if recipe.quant == "nf4_double" and (row.get("weight_dtype") or "").strip().lower() == "nf4":
+        recipe = replace(recipe, quant="nf4")
+    if "bf16 flag unset" in low and "fp16 flag unset" in low:
+        recipe = replace(recipe, lora_autocast=False)
+    if "baseline-peft" in low and recipe.quant and job.n_gpus == 1:
+        recipe = upcast_for_kbit(recipe)
+    if job.framework == "litgpt":
+        if recipe.quant and "bnb 0.41" in low:
+            recipe = replace(recipe, compute=2.0, residual=2.0, linear_inputs=True)
+        if re.search(r"adapter v2|adapter_v2", low):
+            recipe = replace(recipe, linear_outputs=True)
+        if job.sharding == "fsdp" and "torch 2.1" in low:
+            recipe = replace(recipe, flat_frozen_grads=True)  # FSDP1 of 2023: frozen flat parameters got gradients
     return recipe

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from evals import memory_notes
 from evals.accuracy_memory import OUT_COLUMNS, read_csv, run_allocation, run_memory
 from evals.calibrate_memory import calibrate, current, pairs_of, points_of
 from evals.measured_rows import read_row
@@ -67,3 +68,7 @@ def test_every_row_of_any_file_gets_a_line_also_one_that_cannot_be_estimated(tmp
     assert lines[0]["status"] == "ok"
     assert lines[1]["status"].startswith("unsupported")
     assert lines[2]["unit"] == "GiB"
+
+
+def test_the_tables_in_the_notes_are_fresh() -> None:
+    assert memory_notes.current() == memory_notes.tables().strip()

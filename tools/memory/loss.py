@@ -19,6 +19,8 @@ LOSS_BYTES: dict[str, tuple[float, float, float]] = {
     "fused_ce": (8, 8, 8),  # fp32 logits and the shifted copy, which the kernel turns into its gradient in place
     "bf16_shift": (6, 6, 8),  # transformers before 4.45, models without an fp32 cast: all in bf16, one shifted copy
     "autocast_shift": (8, 14, 18),  # the same under autocast, which runs the loss in fp32
+    "bf16_shift_fused": (6, 6, 6),  # both with a kernel that turns the logits into their gradient in place
+    "autocast_shift_fused": (8, 14, 14),
     "chunked": (6, 7.25, 9),  # logits in 8 chunks: each chunk's log-softmax stays, one chunk's gradients at a time
     "bf16": (4, 6, 8),
     "titan": (8, 10, 16),  # the model returns fp32 logits and the caller holds them
@@ -39,7 +41,7 @@ class LossCost:
 
 def loss_cost(shape: Shape, recipe: Recipe, tokens: float, tp: int, trained: bool, passes: float = 0.0) -> LossCost:
     """The loss of ``tokens`` tokens on one GPU; the vocabulary is cut over the tensor-parallel group."""
-    entries = tokens * shape.vocab / tp
+    entries = tokens * shape.vocab / (tp if recipe.loss_parallel else 1)
     if recipe.loss == "linear":
         # Liger, Unsloth, CCE: chunks of about tokens*hidden entries in bf16 and fp32; the gradient of the input stays.
         chunk = tokens * shape.hidden / tp * 6

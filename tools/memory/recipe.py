@@ -16,6 +16,7 @@ from typing import Literal
 
 Loss = Literal[
     "hf", "hf_trainer", "hf_kept", "fp32", "fused_ce", "chunked", "linear", "bf16", "bf16_shift", "autocast_shift",
+    "bf16_shift_fused", "autocast_shift_fused",
     "titan", "fused_bf16", "vocab_parallel",
 ]  # fmt: skip
 Convention = Literal["pure", "mixed", "master", "megatron"]
@@ -88,5 +89,6 @@ class Recipe:
     # Loss.
     loss: Loss = "hf"
     softcap: bool = False
+    loss_parallel: bool = True  # the vocabulary stays cut over the tensor-parallel group in the loss
     pass_logits: float = 0.0  # bytes a vocabulary entry that a pass without gradient leaves alive
     reshard: bool = True  # False: gathered weights stay through the backward pass (like ZeRO-2)
