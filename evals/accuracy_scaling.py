@@ -20,10 +20,14 @@ from knowledge.gpus import find_gpu
 from knowledge.types import Gpu
 from tools.architectures import known_model
 from tools.network import fabric_for
+from tools.network.alternatives import Options
+from tools.network.fabric import Fabric
+from tools.network.search import search
 from tools.network.step import step_time
 from tools.workload import Job, WorkloadInput, resolve
 
 DATA = Path(__file__).parent / "data" / "scaling_rows.csv"
+TUNED = ("nemo", "megatron")
 LOSING = 0.85  # measured efficiency below this: more than 15 % lost
 Row = dict[str, str]
 
@@ -100,7 +104,7 @@ def speed(row: Row) -> float:
 
 
 def configuration(row: Row) -> tuple[Job, Gpu, Any]:
-    """The job that a row describes; unstated layouts are the smallest that hold the states."""
+    """The job that a row describes; a tuned recipe's unstated layout is the one that the search ranks first."""
     name = row["model"].replace(" SQuAD", "").replace(" (inferred)", "")
     name = name if known_model(name) else name.replace("LLaMA-13B", "huggyllama/llama-13b")
     model: Any = name if known_model(name) else {"params_b": float(row["total_params_b"])}
@@ -111,26 +115,41 @@ def configuration(row: Row) -> tuple[Job, Gpu, Any]:
     given["method"] = row["task"] if adapter else ("pretrain" if row["task"] == "pretrain" else "full")
     given["precision"] = {"fp8": "fp8", "fp16": "fp16_mixed"}.get(row["precision"], "bf16")
     given["framework"] = next((mine for word, mine in _FRAMEWORKS if word in row["framework"].lower()), "hf")
+    if row["id"].startswith("MLP") and given["framework"] == "hf":
+        given["framework"] = "nemo"  # MLPerf entries are tuned recipes whatever their stack is called
     if row["activation_checkpointing"] in ("none", "selective", "full"):
         given["activation_checkpointing"] = row["activation_checkpointing"]
     elif given["framework"] == "nemo":
         given["activation_checkpointing"] = "selective"
+    if row["precision"] == "unknown" and given["framework"] == "nemo":
+        given["precision"] = "fp8"  # MLPerf entries on such hardware are, where their configuration says anything
     gpu = find_gpu(_gpu_name(row)).value
-    sizes = {axis: _number(row[axis]) for axis in ("tp", "pp", "cp")}
-    samples = (_number(row["global_batch_tokens"]) or 0) / given["seq_len"]
-    if sizes["tp"] is None:
-        sizes = _usual_layout(float(row["total_params_b"]), n_gpus, gpu, samples, adapter, given["framework"])
-    given.update({axis: value or 1 for axis, value in sizes.items()})
-    replicas = max(1, n_gpus // (given["tp"] * given["pp"] * given["cp"]))
-    given["sharding"] = _sharding(row, adapter, given["framework"])
-    micro = _number(row["micro_batch"]) or _usual_micro(given, samples / replicas)
-    given["micro_batch"] = micro
-    given["grad_accum"] = max(1, round(samples / (micro * replicas))) if samples else (4 if given["pp"] > 1 else 1)
-    given["ep"] = 1
-    job = resolve(WorkloadInput(**given))
     words = row["interconnect_inter"]
     link = next((mine for word, mine in _LINKS if word in words), None)
-    return job, gpu, fabric_for(gpu, n_gpus, inter_link=link)[0]
+    fabric = fabric_for(gpu, n_gpus, inter_link=link)[0]
+    given["sharding"] = _sharding(row, adapter, given["framework"])
+    samples = round((_number(row["global_batch_tokens"]) or 0) / given["seq_len"])
+    sizes = {axis: _number(row[axis]) for axis in ("tp", "pp", "cp")}
+    if sizes["tp"] and samples and n_gpus // ((sizes["tp"] or 1) * (sizes["pp"] or 1) * (sizes["cp"] or 1)) > samples:
+        sizes["tp"] = None  # a neighbour's layout that has more replicas than this batch has sequences
+    if sizes["tp"] is None and samples and (given["framework"] in TUNED or n_gpus > samples):
+        best = _best_layout(given, gpu, fabric, samples)
+        if best is not None:
+            return best, gpu, fabric
+    given.update({axis: value or 1 for axis, value in sizes.items()})
+    replicas = max(1, n_gpus // (given["tp"] * given["pp"] * given["cp"]))
+    given["micro_batch"] = _number(row["micro_batch"]) or _usual_micro(given, samples / replicas)
+    steps = samples / (given["micro_batch"] * replicas)
+    given["grad_accum"] = max(1, round(steps)) if samples else (4 if given["pp"] > 1 else 1)
+    return resolve(WorkloadInput(**given)), gpu, fabric
+
+
+def _best_layout(given: dict[str, Any], gpu: Gpu, fabric: Fabric, samples: int) -> Job | None:
+    """Tuned recipes that state no layout are taken to use the one that the search ranks first."""
+    checkpointing = given.get("activation_checkpointing")
+    job = resolve(WorkloadInput(**{**given, "activation_checkpointing": checkpointing or "none"}))
+    found = search(job, gpu, fabric, samples, Options("tuned"))
+    return found.layouts[0].job if found.layouts else None
 
 
 def _gpu_name(row: Row) -> str:
@@ -149,27 +168,6 @@ def _sharding(row: Row, adapter: bool, framework: str) -> str:
     if "ddp" in words or adapter:
         return "ddp"
     return "hsdp" if framework == "maxtext" else "zero1"  # several TPU slices: sharded inside, replicated across
-
-
-def _usual_layout(
-    params_b: float, n_gpus: int, gpu: Gpu, samples: float, adapter: bool, framework: str
-) -> dict[str, int | None]:
-    """The smallest tensor x pipeline split whose states fill at most half a card, then context for small batches."""
-    if framework in ("hf", "maxtext"):
-        return {"tp": 1, "pp": 1, "cp": 1}
-    per_param = 2.5 if adapter else 6.5  # bf16 weights (+ fp32 gradients; moments are sharded over the replicas)
-    tp = pp = 1
-    while params_b * 1e9 * per_param / (tp * pp) > 0.5 * gpu.usable_bytes and tp * pp < n_gpus:
-        if tp < min(8, 72 if gpu.id.startswith("GB") else 8):
-            tp *= 2
-        else:
-            pp *= 2
-    while n_gpus % (tp * pp) and pp > 1:
-        pp //= 2
-    cp = 1
-    while samples and n_gpus / (tp * pp * cp) > samples and n_gpus % (tp * pp * cp * 2) == 0:
-        cp *= 2
-    return {"tp": tp, "pp": pp, "cp": cp}
 
 
 def _usual_micro(given: dict[str, Any], samples_each: float) -> int:

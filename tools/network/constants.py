@@ -1,4 +1,5 @@
-"""What links reach of their nominal rate, and how traffic hides: fitted by ``evals.calibrate_network``, not by hand.
+"""What links reach of their nominal rate and how traffic hides: fitted by ``evals.calibrate_network`` (links) and
+``evals.calibrate_scaling`` (hiding and waiting), not by hand.
 
 ``RECALLED`` names the entries that no measurement of ours covers: they follow the nearest measured kind.
 """
@@ -29,14 +30,14 @@ PIPELINE = 1.2  # weight of the pipelining term 2·sqrt(latency·transfer), 2 in
 RECALLED = ("nvlink-mesh", "roce-on-card", "neuronlink", "ici", "none", "gcp-tcp", "ethernet")
 
 # Share of a phase's compute under which its traffic hides.
-OVERLAP = 0.74
+OVERLAP = 0.85
 # Compute slowed by the traffic that runs beside it (copy kernels take cores and memory bandwidth).
-CONTENTION = 0.02
+CONTENTION = 0.06
 # Waiting for the slowest of many: loss per doubling of nodes, fraction of compute.
-STRAGGLER_PER_DOUBLING = 0.018
+STRAGGLER_PER_DOUBLING = 0.014
 # Share of tensor-parallel traffic that pipelined kernels hide in stacks that have them (Megatron, NeMo, torchtitan).
-TENSOR_OVERLAP = 0.60
+TENSOR_OVERLAP = 0.75
 # Share of a phase's compute that is attention and so hides context-parallel exchange.
-CONTEXT_OVERLAP = 0.05
+CONTEXT_OVERLAP = 0.25
 # Fixed cost of a step beside its kernels: host work, optimizer launches, the loss and norm synchronisations.
-STEP_SECONDS = 0.010
+STEP_SECONDS = 0.0065

@@ -25,6 +25,9 @@ IntraKind = Literal[
 InterKind = Literal["infiniband", "roce", "efa", "gcp-tcp", "ethernet", "none"]
 
 RACK_GPUS = 72  # GB200 and GB300 NVL72: one NVLink domain of 18 trays with 4 GPUs (NVIDIA NVL72 datasheet)
+# Gbit/s of data-centre network a chip between slices (Cloud TPU system tables: v5e 6.4 and v6e 25.6 Tbit/s a pod of
+# 256; a v4 or v5p host of 4 chips has 200; v7x as v6e). Recalled.
+TPU_DCN_GBIT = {"TPU-v4": 50, "TPU-v5e": 25, "TPU-v5p": 50, "TPU-v6e": 100, "TPU-v7x": 100}
 TPU_SLICE = 256  # chips that inter-chip links join before a slower network is needed (TPU v5e and v6e pod size)
 # GeForce drivers since Ampere refuse peer-to-peer over PCIe, so bytes go through host memory (NVIDIA/nccl-tests#117).
 _NO_PEER_TO_PEER = ("RTX-30", "RTX-40", "RTX-50")
@@ -261,7 +264,7 @@ def _inter_kind(words: str) -> str:
 def usual_inter_link(gpu: Gpu) -> str:
     """The network that clusters of this card usually have: one port a GPU of the card's own year."""
     if gpu.vendor == "Google":
-        return "200GbE"
+        return f"{TPU_DCN_GBIT.get(gpu.id, 50)} Gb/s per GPU"
     if gpu.id.startswith(("Gaudi", "Trainium")):
         return "RoCE 200"
     if gpu.form.startswith(("SXM", "OAM", "superchip")):
