@@ -10,7 +10,7 @@ from tools.errors import BadValue
 from tools.memory import estimate
 from tools.network.alternatives import Options
 from tools.network.inputs import Cluster, ClusterInput, read_cluster
-from tools.network.plan_words import write
+from tools.network.plan_words import simplest, write
 from tools.network.search import Layout, Outcome, common_default, search, timed_layout
 from tools.registry import tool
 from tools.result import Assumption, ToolResult
@@ -63,6 +63,9 @@ class PlanParallelismResult(ToolResult):
     """Layouts that fit, fastest first."""
 
     layouts: list[PlannedLayout] = Field(default_factory=list)
+    recommended: PlannedLayout | None = Field(
+        default=None, description="The simplest of the layouts that tie with the fastest within the model's error."
+    )
     layouts_tried: int = 0
     layouts_fitting: int = 0
     global_batch_tokens: float = Field(default=0, json_schema_extra={"unit": "tokens"})
@@ -94,6 +97,7 @@ def plan_parallelism(given: PlanParallelismInput) -> PlanParallelismResult:
     result = PlanParallelismResult(
         assumptions=[note for note in cluster.assumptions if note.name not in _SEARCHED] + notes,
         layouts=[_planned(layout) for layout in found.layouts[: given.top]],
+        recommended=_planned(simplest(found.layouts)) if found.layouts else None,
         layouts_tried=found.tried,
         layouts_fitting=found.fitting,
         global_batch_tokens=samples * job.seq_len,

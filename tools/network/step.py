@@ -1,20 +1,22 @@
-"""The time of one step, whole: compute, pipeline bubble and exposed communication, from one formula each.
+"""The time of one step, whole: compute, pipeline bubble, exposed communication and offload, as one formula.
 
-Compute comes from ``tools.throughput``, what a schedule leaves idle and what links leave exposed from here.
+The same terms and coefficients as ``tools.throughput.estimate_throughput``, so that speed and scaling agree to the
+last digit; here with the ways to communicate that a comparison of links and layouts varies.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from knowledge.types import Gpu
 from tools.network.fabric import Fabric
-from tools.network.model import Communication, communication, pipeline_bubble
+from tools.network.model import Communication, communication
 from tools.network.volumes import Compression, CpKind
-from tools.throughput import SoftwareClass, compute_seconds, software_of
+from tools.throughput import SoftwareClass, software_of
+from tools.throughput.efficiency import AXES, coefficients, compute_bits
+from tools.throughput.model import busy, combine
+from tools.throughput.terms import work
 from tools.workload import Job
-
-INTERLEAVE = {"megatron": 6, "nemo": 6}  # virtual stages a GPU that these stacks' published recipes use
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class StepTime:
     compute: float
     bubble: float
     communication: Communication
+    offload: float = 0.0
 
     @property
     def exposed(self) -> float:
@@ -33,12 +36,12 @@ class StepTime:
     @property
     def total(self) -> float:
         """The whole step."""
-        return self.compute + self.bubble + self.exposed
+        return self.compute + self.bubble + self.exposed + self.offload
 
     @property
     def efficiency(self) -> float:
-        """Share of a lone GPU's speed that each GPU keeps: compute over the whole step."""
-        return self.compute / self.total
+        """Share of a lone GPU's speed that each GPU keeps: compute over the whole step, offload aside."""
+        return self.compute / (self.total - self.offload)
 
 
 def step_time(
@@ -49,12 +52,22 @@ def step_time(
     sequence_parallel: bool = True,
     cp_kind: CpKind = "ring",
     compression: Compression = "none",
-    interleave: int | None = None,
     overlap: bool = True,
 ) -> StepTime:
     """The modelled step of ``job`` on this fabric."""
-    compute = compute_seconds(job, gpu, software_of(job.framework, software))
-    virtual = interleave or min(INTERLEAVE.get(job.framework, 1), max(1, job.arch.n_layers // max(1, job.pp)))
-    bubble = compute * pipeline_bubble(job, virtual)
+    chosen = software_of(job.framework, software)
+    bits = compute_bits(job.precision, gpu, trained_base=job.method != "qlora")
+    terms = work(job, gpu)
+    rate = coefficients(gpu, job, bits, chosen, fabric.intra_kind.startswith("pcie"))
+    tokens = job.tokens_per_step / job.n_gpus
+    parts = combine(terms, rate, (0.0,) * len(AXES))
+    compute = busy(terms, rate).compute * tokens
     moved = communication(job, gpu, fabric, compute, sequence_parallel, cp_kind, compression, overlap)
-    return StepTime(compute, bubble, moved)
+    shown = {axis: share * moved.by_axis.get(axis, 0.0) for axis, share in zip(AXES, rate.exposed, strict=True)}
+    shown = {axis: seconds for axis, seconds in shown.items() if axis in moved.by_axis}
+    return StepTime(
+        compute=compute,
+        bubble=parts.bubble * tokens,
+        communication=replace(moved, by_axis=shown, exposed_seconds=sum(shown.values())),
+        offload=parts.offload * tokens,
+    )

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from knowledge.gpus import find_gpu
 from tools.network import communication, fabric_for, pipeline_bubble
 from tools.network.step import step_time
+from tools.throughput import estimate_throughput, software_of
 from tools.workload import Job, WorkloadInput, resolve
 
 H100 = find_gpu("H100 SXM").value
@@ -85,3 +86,21 @@ def test_a_faster_link_never_exposes_more(rates: tuple[float, float], sharding: 
         for rate in (slow, fast)
     ]
     assert exposed[1] <= exposed[0] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"n_gpus": 64, "tp": 8, "pp": 2, "sharding": "zero1", "grad_accum": 16, "framework": "nemo"},
+        {"n_gpus": 32, "sharding": "zero3", "micro_batch": 4},
+        {"model": "llama-3.1-8b", "n_gpus": 8, "method": "lora", "sharding": "ddp"},
+        {"model": "mixtral-8x7b", "n_gpus": 16, "ep": 8, "sharding": "zero1"},
+        {"model": "llama-3.1-8b", "n_gpus": 1, "cpu_offload": "optimizer"},
+    ],
+)
+def test_the_step_is_the_one_that_speed_estimates_use(given: dict[str, Any]) -> None:
+    work = job(**given)
+    fabric = fabric_for(H100, work.n_gpus)[0]
+    software = software_of(work.framework)
+    expected = estimate_throughput(work, H100, fabric, software).step_seconds
+    assert step_time(work, H100, fabric).total == pytest.approx(expected, rel=1e-12)

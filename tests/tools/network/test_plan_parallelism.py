@@ -66,7 +66,8 @@ def test_tensor_parallel_stays_inside_the_node() -> None:
 
 
 def test_a_small_model_on_one_node_is_laid_out_with_data_parallelism() -> None:
-    best = ask(model="llama-3.1-8b", method="full", gpu="H100", n_gpus=8).layouts[0]
+    best = ask(model="llama-3.1-8b", method="full", gpu="H100", n_gpus=8).recommended
+    assert best
     assert (best.tp, best.pp, best.dp) == (1, 1, 8)
 
 
