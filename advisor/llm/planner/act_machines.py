@@ -5,6 +5,7 @@ from __future__ import annotations
 from advisor.llm.planner.act_runs import prices
 from advisor.llm.planner.decide import Decider, action
 from advisor.llm.planner.read_machine import BETWEEN_NODES, VAGUE_LINKS
+from knowledge.gpus import load_gpu
 
 _COMMON_CARD = "H100-SXM5"
 _PER_NODE = 8
@@ -95,9 +96,10 @@ def onprem(d: Decider) -> None:
     state, card = d.state, d.card(_COMMON_CARD)
     nodes = state.get("n_nodes") or 0
     colo = state.get("colo_usd_per_kw_month")
+    server = load_gpu(str(card)).tier == "datacenter"
     arguments = {
         "gpu": card,
-        "n_gpus": d.count_of(card) or state.get("n_gpus") or _PER_NODE * (nodes or 1),
+        "n_gpus": d.count_of(card) or state.get("n_gpus") or (_PER_NODE if server else 1) * (nodes or 1),
         "utilisation": state.get("utilisation"),
         "years": state.get("years"),
         "cloud_price": state.get("price_usd"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from advisor.llm.planner.decide import ADAPTERS, LARGE_DATA, MAX_CALLS, PREFERENCE, TALK, Decider, action, fields
+from advisor.llm.planner.mentions import COMPUTED
 
 _LADDERS = {
     "biggest_seq": ("seq_len", (2048, 4096, 8192, 16384, 32768, 65536, 131072)),
@@ -27,7 +28,7 @@ def memory(d: Decider) -> None:
         if cue in d.turn.cues:
             _ladder(d, argument, values, cards[0])
             return
-    sizes = [m.argument for m in d.state.models if m.kind in ("size", "known") and m.argument][:_MOST_SIZES]
+    sizes = [m.argument for m in d.state.models if m.kind in COMPUTED and m.argument][:_MOST_SIZES]
     methods = methods_of(d)
     for card in cards:
         count = d.count_of(card)
@@ -89,6 +90,8 @@ def _without_model(d: Decider) -> None:
         d.go("biggest_model")
     elif of_versions and "tflops" not in cues:
         d.go("driver")
+    elif state.providers and (state.gpus or "price" in cues):
+        d.go("price")
     elif cues & TALK:
         d.know()
         d.compare_named()

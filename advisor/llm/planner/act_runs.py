@@ -17,6 +17,12 @@ _FOR_A_DESK = ["RTX-3090", "RTX-4060-Ti-16GB", "RTX-4090", "RTX-5090"]  # what p
 # base, 16-bit base, weights with gradients and Adam states; GB of an 80 GB card left beside activations.
 _BYTES_PER_PARAM = {"qlora": 0.65, "lora": 2.4, "dora": 2.4, "full": 18.0}
 _ROOM_GB = 66.0
+# Counts to try, by about how many are needed.
+_COUNTS = (
+    (32, (1, 2, 4, 8, 16, 32, 64)),
+    (128, (8, 16, 32, 64, 128, 256)),
+    (math.inf, (64, 128, 256, 512, 1024)),
+)
 _COMMON_CARDS = ["H100-SXM5", "A100-SXM4-80GB"]
 
 
@@ -33,7 +39,7 @@ def choose(d: Decider) -> None:
         d.add("select_gpu", d.workload("select_gpu"), "side")
     elif len(cards) == 1 and many:
         base = {"method": "full", **d.workload("estimate_vram", gpu=cards[0])}
-        for count in (1, 2, 4, 8, 16, 32, 64):
+        for count in next(counts for most, counts in _COUNTS if _default_count(d) <= most):
             d.add("estimate_vram", {**base, "n_gpus": count}, "ladder", f"n_gpus={count}")
         if "estimate_run" in d.tools and (d.state.get("tokens") or d.state.get("samples")):
             time(d)
@@ -178,7 +184,7 @@ def _row_span(d: Decider, base: dict[str, Any]) -> None:
     if "samples" not in base or "seq_len" in base or d.state.get("tokens_per_sample"):
         return
     epochs = base.get("epochs")
-    for words, length, passes in (("short rows", 128, epochs or 1), ("long rows", 2048, epochs or 3)):
+    for words, length, passes in (("short rows", 128, epochs or 1), ("long rows", 4096, epochs or 3)):
         arguments = {**base, "tokens_per_sample": length, "epochs": passes}
         often = "" if epochs else " once" if passes == 1 else " three times"
         d.add("estimate_run", arguments, "span", words + often)
@@ -243,6 +249,8 @@ def price(d: Decider) -> None:
         prices(d, "main")
     elif "same_again" in cues:
         d.question = "ask_what"
+    elif cues & {"why", "concept"} and "price" not in cues:
+        d.know()
     elif cues & {"price", "cost"}:
         d.question = "ask_purpose"
         prices(d, "side")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
+from advisor.llm.planner.mentions import COMPUTED
 from advisor.llm.planner.plan import Call, Limit, Part, Plan
 from advisor.llm.planner.premise import premises
 from advisor.llm.planner.slots import Slots
@@ -89,13 +90,13 @@ class Decider:
         """The whole decision."""
         model = self.state.model
         wrong = tuple(premises(self.turn))
-        computed = model is not None and model.kind in ("known", "size")
+        computed = model is not None and model.kind in COMPUTED
         unknown_models = tuple(
             m for m in self.turn.models if m.kind in ("unknown", "unmodelled") or (m.kind == "closed" and not computed)
         )
         unknown_gpus = tuple(gpu for gpu in self.turn.gpus if gpu.kind == "unknown")
         goals = self.goals[:3]
-        if sum(m.kind in ("size", "known") for m in self.turn.models) > 2 and "vram" not in goals:
+        if sum(m.kind in COMPUTED for m in self.turn.models) > 2 and "vram" not in goals:
             goals = ("vram",)  # a table of sizes is asked for; hours of each would drown it
         for goal in goals:
             ACTIONS[goal](self)

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-ModelKind = Literal["known", "size", "unknown", "closed", "unmodelled"]
+# hub: an id that is not in the tables but that a surface may read from the model hub.
+ModelKind = Literal["known", "hub", "size", "unknown", "closed", "unmodelled"]
+COMPUTED = ("known", "hub", "size")
 GpuKind = Literal["known", "unknown"]
 
 TOKEN = re.compile(r"(?<=\d)x(?=[a-z])|[a-z]+|\d+(?:\.\d+)?|[^\s\w]|[^\x00-\x7f]", re.ASCII)

@@ -44,6 +44,10 @@ class Planner:
         yield Finish(status=reply.status, suggestions=reply.suggestions)
 
 
+# What people ask of anything: without a word of our field these are not for us.
+_ANYONES = frozenset(("concept", "compare", "fit", "cost", "price", "time", "gpu_select"))
+
+
 def decide(state: Slots, turn: Slots, goals: tuple[str, ...], context: bool, tools: tuple[str, ...]) -> Plan:
     """The plan for a turn."""
     if "greeting" in turn.cues and not turn.models:
@@ -57,7 +61,7 @@ def decide(state: Slots, turn: Slots, goals: tuple[str, ...], context: bool, too
     )
     if kind and (kind in always or not (turn.models or turn.methods or turn.values.get("tokens")) or kind == "gaming"):
         return Plan(reply=kind, status="declined", goal="out_of_scope")
-    if not ours and not context and not goals:
+    if not ours and not context and set(goals) <= _ANYONES:
         if turn.cues & {"follow_up", "same_again", "change_only"}:
             return Plan(reply="ask_what", status="needs_input")
         if any(letter.isalpha() for letter in turn.text) and len(turn.text.split()) > 2:

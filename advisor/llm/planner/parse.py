@@ -43,9 +43,10 @@ def read(cleaned: Cleaned) -> Slots:
     read_data.read_data_set(page, values)
     read_machine.read_links(page, values)
     read_amounts.read_money(page, values)
+    models = [_as_written(mention, cleaned.prose) for mention in _models(page, values)]
     _read_numbers(page, values)
     read_amounts.read_shares(page, values)
-    models = _models(page, values)
+    read_data.read_bare_length(page, models, values)
     methods = _methods(lower, gpus, values)
     _read_choices(lower, methods, gpus, values)
     read_machine.read_counts(page, values, gpus)
@@ -95,8 +96,13 @@ def _models(page: Page, values: dict[str, Any]) -> list[ModelMention]:
         page.blank(model.start, model.start + len(model.text))
     models = _without_echoes(models)
     read_data.read_late_tokens(page, models, values)
-    read_data.read_bare_length(page, models, values)
     return models
+
+
+def _as_written(mention: ModelMention, prose: str) -> ModelMention:
+    """A hub id with its capitals, which the hub may need."""
+    found = re.search(re.escape(mention.text), prose, re.IGNORECASE) if mention.kind == "hub" else None
+    return replace(mention, argument=found[0]) if found else mention
 
 
 def _without_echoes(models: list[ModelMention]) -> list[ModelMention]:
@@ -131,6 +137,9 @@ def _methods(lower: str, gpus: list[GpuMention], values: dict[str, Any]) -> tupl
         return grammar.named(name).search(lower) is not None
 
     found = list(dict.fromkeys(value for value, _match in grammar.found("workload", "methods", lower)))
+    quantised = says("four_bits") and not says("no_four_bits")
+    if says("no_four_bits"):
+        found = [value for value in found if value != "qlora"]
     if says("no_adapter"):
         found = [value for value in found if value not in _ADAPTERS] or ["full"]
     if "full" in found and says("other_full") and not says("full_method"):
@@ -139,13 +148,13 @@ def _methods(lower: str, gpus: list[GpuMention], values: dict[str, Any]) -> tupl
         found.remove("pretrain")
     if "lora" in found and {"qlora", "dora"} & set(found) and not says("lora_apart"):
         found.remove("lora")
-    if "lora" in found and "qlora" not in found and says("four_bits"):
+    if "lora" in found and "qlora" not in found and quantised:
         found[found.index("lora")] = "qlora"
     serving = grammar.matcher("workload", "inference").search(lower) or _on_a_mac(gpus)
-    if not found and says("four_bit_load") and not serving:
+    if not found and says("four_bit_load") and not serving and not says("no_four_bits"):
         found = ["qlora"]
     if not found and "lora_rank" in values:
-        found = ["qlora"] if says("four_bits") else ["lora"]
+        found = ["qlora"] if quantised else ["lora"]
     return tuple(found)
 
 
@@ -189,7 +198,7 @@ def _read_choices(lower: str, methods: tuple[str, ...], gpus: list[GpuMention], 
 
 def _read_precision(lower: str, methods: tuple[str, ...], values: dict[str, Any]) -> None:
     found = list(dict.fromkeys(value for value, _match in grammar.found("workload", "precisions", lower)))
-    if "qlora" in methods and "int4" in found:
+    if "int4" in found and ("qlora" in methods or grammar.named("no_four_bits").search(lower)):
         found.remove("int4")
     if str(values.get("optimizer", "")).endswith("8bit") and "int8" in found:
         found.remove("int8")

@@ -17,7 +17,7 @@ from advisor.llm.planner.page import number_word
 from knowledge.errors import InputProblem
 from knowledge.gpus import find_gpu, load_gpu
 from knowledge.instances import find_instance
-from knowledge.names import all_names, candidates, find_id
+from knowledge.names import all_names, candidates, lookup
 
 _MOST_CARDS = 10_000_000
 _CARD_SIZES = frozenset(
@@ -69,14 +69,19 @@ def find_gpus(text: str) -> list[GpuMention]:
 
 
 def find_machines(text: str) -> list[tuple[GpuMention, str]]:
-    """Cloud machine types named exactly ("p5.48xlarge"): the cards in them, and their provider."""
+    """Cloud machine types ("p5.48xlarge", and "p5" beside "aws"): the cards in them, and their provider."""
+    spots = [match for match in _pattern("machine").finditer(text) if re.search(r"[.\-_]", match[0].rstrip(".-"))]
+    if _pattern("names_machines").search(text):
+        spots += _pattern("machine_family").finditer(text)
     found = []
-    for match in _pattern("machine").finditer(text):
+    for match in spots:
         name = match[0].rstrip(".-").replace("×", "x")
-        if not re.search(r"[.\-_]", name) or not find_id("instances", name):
+        hit = lookup("instances", name)
+        if hit is None or (hit.note and match.re is _pattern("machine")):
             continue
-        machine = find_instance(name).value
-        mention = GpuMention(name, "known", machine.gpu_id, match.start(), match.end(), machine.n_gpus)
+        machine = find_instance(hit.id).value
+        count = machine.n_gpus if not hit.alternatives else None  # "g5" comes in several sizes
+        mention = GpuMention(name, "known", machine.gpu_id, match.start(), match.end(), count, note=hit.note)
         found.append((mention, machine.provider.lower()))
     return found
 

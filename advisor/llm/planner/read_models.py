@@ -90,7 +90,10 @@ class _Finder:
         """Hub ids, and words glued to a size ("zephyr-7b")."""
         for match in _pattern("hub_id").finditer(self.text):
             if re.search(r"[a-z]{3}", match[1]) and re.search(r"\d|instruct|base|chat", match[1].split("/")[1]):
-                self.add(_resolve(match[1], match.start()), match.end())
+                mention = _resolve(match[1], match.start())
+                if mention.kind == "unknown":
+                    mention = replace(mention, kind="hub", argument=match[1])
+                self.add(mention, match.end())
         plain = frozenset(grammar.data("names")["size_prefixes"])
         for match in _pattern("name_with_size").finditer(self.text):
             word = match[1].rstrip("-_.")

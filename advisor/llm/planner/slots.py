@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from advisor.llm.planner.mentions import GpuMention, ModelMention
+from advisor.llm.planner.mentions import COMPUTED, GpuMention, ModelMention
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Slots:
     @property
     def model(self) -> ModelMention | None:
         """The model to compute with: a named one before a bare size, the first of a kind."""
-        for kind in ("known", "size", "unknown", "unmodelled", "closed"):
+        for kind in (*COMPUTED, "unknown", "unmodelled", "closed"):
             for mention in self.models:
                 if mention.kind == kind:
                     return mention
