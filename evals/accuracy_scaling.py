@@ -22,8 +22,9 @@ from tools.architectures import known_model
 from tools.network import fabric_for
 from tools.network.alternatives import Options
 from tools.network.fabric import Fabric
+from tools.network.interconnect_words import SCATTER, efficiency_range
 from tools.network.search import search
-from tools.network.step import step_time
+from tools.network.step import StepTime, step_time
 from tools.workload import Job, WorkloadInput, resolve
 
 DATA = Path(__file__).parent / "data" / "scaling_rows.csv"
@@ -56,11 +57,22 @@ class Scaled:
     base: Row
     measured: float
     predicted: float
+    step: StepTime
 
     @property
     def error(self) -> float:
         """Relative error of the efficiency."""
         return self.predicted / self.measured - 1
+
+    @property
+    def covered(self) -> bool:
+        """Whether the range that ``check_interconnect`` gives holds the measurement (the smallest run as modelled).
+
+        A range that ends at 100 % also holds what scatter alone puts above it.
+        """
+        low, high = efficiency_range(self.step)
+        found = self.measured * self.step.efficiency / self.predicted
+        return low <= found <= (high if high < 1 else 1 + SCATTER)
 
 
 def rows() -> list[Row]:
@@ -79,11 +91,12 @@ def evaluate(sample: list[Row]) -> list[Scaled]:
         members.sort(key=lambda row: int(row["n_gpus"]))
         _share_layout(members)
         base = members[0]
-        base_speed = speed(base)
+        base_speed = speed(base)[0]
         for row in members:
             if int(row["n_gpus"]) > int(base["n_gpus"]):
                 measured = float(row["tokens_per_s_per_gpu"]) / float(base["tokens_per_s_per_gpu"])
-                out.append(Scaled(row, base, measured, speed(row) / base_speed))
+                predicted, step = speed(row)
+                out.append(Scaled(row, base, measured, predicted / base_speed, step))
     return out
 
 
@@ -96,11 +109,11 @@ def _share_layout(members: list[Row]) -> None:
             row.update({axis: near[axis] for axis in ("tp", "pp", "cp")})
 
 
-def speed(row: Row) -> float:
-    """Modelled tokens/s a GPU of a published configuration."""
+def speed(row: Row) -> tuple[float, StepTime]:
+    """Modelled tokens/s a GPU of a published configuration, and its step."""
     job, gpu, fabric = configuration(row)
     step = step_time(job, gpu, fabric, overlap=row["sharding"] != "DistributedOptimizer")
-    return job.tokens_per_step / step.total / job.n_gpus
+    return job.tokens_per_step / step.total / job.n_gpus, step
 
 
 def configuration(row: Row) -> tuple[Job, Gpu, Any]:
@@ -198,6 +211,7 @@ def summary(results: list[Scaled]) -> dict[str, float]:
         "p90": errors[math.ceil(0.9 * len(errors)) - 1],
         "losing_rows": len(losing),
         "losing_median": statistics.median(losing) if losing else 0.0,
+        "covered": sum(each.covered for each in results) / len(results),
         "flat_median": statistics.median(flat),
         "flat_p90": flat[math.ceil(0.9 * len(flat)) - 1],
         "flat_losing_median": statistics.median(flat_losing) if flat_losing else 0.0,

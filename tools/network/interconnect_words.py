@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Nine in ten published scaling runs lie between these: exposed communication this factor larger or smaller, and this
 # share of compute that efficiencies scatter by whatever the links (evals/notes/network.md).
 EXPOSED_FACTOR = 2.5
-SCATTER = 0.07
+SCATTER = 0.06
 SOURCES = (
     SourceRef(id="zero", title="ZeRO, communication volumes (Rajbhandari et al.)", as_of="2020-05-13",
               url="https://arxiv.org/abs/1910.02054"),
