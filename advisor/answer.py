@@ -11,6 +11,10 @@ from tools.result import FactKind, Warn
 from tools.units import Unit
 
 
+def _is_none(value: object) -> bool:
+    return value is None
+
+
 class AnswerFact(BaseModel):
     """A fact with the tool call it came from; ``id`` is unique within the conversation."""
 
@@ -52,8 +56,8 @@ class ToolRecord(BaseModel):
     id: str
     name: str
     arguments: dict[str, Any]
-    result: dict[str, Any] | None = None
-    error: dict[str, Any] | None = None
+    result: dict[str, Any] | None = Field(default=None, exclude_if=_is_none)
+    error: dict[str, Any] | None = Field(default=None, exclude_if=_is_none)
     milliseconds: float = 0.0
 
 
@@ -87,11 +91,12 @@ class Answer(BaseModel):
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON data: a tool call holds either its result or its error, and no number is infinite."""
-        data = self.model_dump(mode="json")
-        for call in data["tool_calls"]:
-            call.pop("error" if call["error"] is None else "result")
-        cleaned: dict[str, Any] = finite(data)
+        cleaned: dict[str, Any] = finite(self.model_dump(mode="json"))
         return cleaned
+
+    def as_text(self) -> str:
+        """The same as JSON text, which a server writes for every answer: several times faster than by way of data."""
+        return self.model_dump_json()
 
 
 def finite(value: Any) -> Any:

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from advisor.answer import Answer
 from advisor.database import Database, SqliteDatabase, open_database
 from advisor.llm.protocol import Message, ToolCall
 
@@ -82,7 +83,7 @@ class Conversations(Protocol):
         """Write the question down; an unknown conversation id starts a conversation of that id."""
         ...
 
-    def finish(self, principal: str, opened: Opened, answer: dict[str, Any], messages: Sequence[Message]) -> None:
+    def finish(self, principal: str, opened: Opened, answer: Answer, messages: Sequence[Message]) -> None:
         """Keep the answer and the messages of the turn (assistant and tool), in one transaction."""
         ...
 
@@ -152,13 +153,13 @@ class SqlConversations:
         history = self._history(principal, conversation, number - 1) if number > 1 else ()
         return Opened(conversation, turn, history, row[0])
 
-    def finish(self, principal: str, opened: Opened, answer: dict[str, Any], messages: Sequence[Message]) -> None:
+    def finish(self, principal: str, opened: Opened, answer: Answer, messages: Sequence[Message]) -> None:
         """See ``Conversations.finish``."""
         now = self._stamp()
         with self.database.writing() as db:
             kept = db.execute(
                 "update turns set status = ?, model = ?, answer = ?, finished_at = ? where id = ? and principal = ?",
-                (answer["status"], answer["model"], _dump(answer), now, opened.turn_id, principal),
+                (answer.status, answer.model, answer.as_text(), now, opened.turn_id, principal),
             )
             if not kept.rowcount:
                 return  # the conversation was deleted meanwhile, and stays so

@@ -353,7 +353,7 @@ class _Turn:
         kept = [message for message in turn_messages if message.tool_calls or message.role == "tool"]
         kept.append(Message("assistant", answer.answer))
         try:
-            self._desk.store.finish(self._principal, self._opened, answer.as_json(), kept)
+            self._desk.store.finish(self._principal, self._opened, answer, kept)
         except Exception:  # the answer is worth more than its record
             log.exception("turn %s could not be saved", self._opened.turn_id)
             answer.warnings.append(Warn(code="not_saved", text="This turn could not be saved to the conversation."))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Literal, get_args
 
 from tools.errors import BadValue, nearest
@@ -138,9 +139,14 @@ def format_value(value: float | int | str | bool | None, unit: str, want: str | 
         return "yes" if value else "no"
     if isinstance(value, str):
         return value
+    return _shown(float(value), unit, want)
+
+
+@lru_cache(maxsize=4096)  # an answer shows the same figure in its words, its tables and its check
+def _shown(value: float, unit: str, want: str | None) -> str:
     if not math.isfinite(value):
         return "unlimited" if value > 0 else "undefined"
-    return _FORMATTERS.get(unit, _plain(unit))(float(value), want)
+    return (_FORMATTERS.get(unit) or _plain(unit))(value, want)
 
 
 def format_range(low: float, high: float, unit: str, want: str | None = None) -> str:

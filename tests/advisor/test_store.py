@@ -13,12 +13,14 @@ from pathlib import Path
 import pytest
 
 from advisor import schema
+from advisor.answer import Answer
 from advisor.database import Database, SqliteDatabase, open_database
 from advisor.llm.protocol import Message, ToolCall
 from advisor.store import Opened, SqlConversations
 from tests.databases import PLACES, fresh
 
-ANSWER = {"status": "answered", "model": "planner", "answer": "45 GB"}
+DONE = Answer(conversation_id="c", turn_id="t", status="answered", model="planner", answer="45 GB")
+ANSWER = DONE.as_json()
 MESSAGES = [
     Message("assistant", tool_calls=(ToolCall("x1", "toy_memory", {"model": "7B"}),)),
     Message("tool", '{"tool_call":"t1"}', tool_call_id="x1", name="toy_memory"),
@@ -43,7 +45,7 @@ def ask(
     store: SqlConversations, principal: str = "ann", conversation: str | None = None, question: str = "q?"
 ) -> Opened:
     opened = store.begin(principal, conversation, question)
-    store.finish(principal, opened, ANSWER, MESSAGES)
+    store.finish(principal, opened, DONE, MESSAGES)
     return opened
 
 
@@ -73,7 +75,7 @@ def test_nobody_reaches_what_is_anothers(store: SqlConversations) -> None:
     assert store.recall("bob", "digest") is None
     assert not store.add_feedback("bob", opened.turn_id, -1, "not mine")
     assert not store.delete("bob", opened.conversation_id)
-    store.finish("bob", opened, {**ANSWER, "answer": "forged"}, [])
+    store.finish("bob", opened, DONE.model_copy(update={"answer": "forged"}), [])
     assert [turn.answer for turn in store.turns("ann", opened.conversation_id) or []] == [ANSWER]
     assert store.rated("bob") == []
 
@@ -98,7 +100,7 @@ def test_a_deleted_conversation_leaves_nothing_behind(store: SqlConversations, d
     store.remember("ann", "digest", opened.conversation_id, opened.turn_id)
     late = store.begin("ann", opened.conversation_id, "still running")
     assert store.delete("ann", opened.conversation_id)
-    store.finish("ann", late, ANSWER, MESSAGES)  # ends after the deletion
+    store.finish("ann", late, DONE, MESSAGES)  # ends after the deletion
     store.remember("ann", "digest 2", late.conversation_id, late.turn_id)
     for table in ("conversations", "turns", "messages", "feedback", "transcripts"):
         assert database.read(f"select count(*) from {table}") == [(0,)], table
@@ -188,11 +190,13 @@ def test_no_finished_turn_is_lost_when_the_process_is_killed(tmp_path: Path) -> 
     """The child says each turn once it is kept; whatever it said before SIGKILL must be there."""
     code = (
         "import sys\n"
+        "from advisor.answer import Answer\n"
         "from advisor.store import open_store\n"
+        "done = Answer(conversation_id='c', turn_id='t', status='answered', model='m', answer='a')\n"
         "store = open_store(sys.argv[1])\n"
         "while True:\n"
         "    opened = store.begin('ann', None, 'q?')\n"
-        "    store.finish('ann', opened, {'status': 'answered', 'model': 'm', 'answer': 'a'}, [])\n"
+        "    store.finish('ann', opened, done, [])\n"
         "    print(opened.turn_id, flush=True)\n"
     )
     path = str(tmp_path / "killed.db")

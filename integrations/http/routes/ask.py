@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from advisor.answer import Answer, finite
+from advisor.answer import Answer
 from advisor.events import Event
 from integrations.http.auth import Asker
 from integrations.http.bodies import read_model
@@ -60,7 +60,9 @@ async def ask(request: Request, here: Here, caller: Asker) -> Response:
         events = here.turns.events(turn)
         return EventStream(as_sse(await started(events), here.settings.ping_seconds))
     answer = await unless_gone(request, here.turns.answer(turn))
-    return JSONResponse(answer.as_json()) if answer else Response(status_code=499)
+    if answer is None:
+        return Response(status_code=499)
+    return Response(answer.as_text(), media_type="application/json")
 
 
 async def started(events: AsyncIterator[Event]) -> AsyncIterator[Event]:
@@ -140,7 +142,5 @@ async def _next(events: AsyncIterator[Event]) -> Event:
     return await anext(events)
 
 
-def _data(event: Event) -> Any:
-    if event.type == "done":
-        return {"v": event.v, "type": "done", "answer": event.answer.as_json()}
-    return finite(event.model_dump(mode="json"))
+def _data(event: Event) -> str:
+    return event.model_dump_json()
