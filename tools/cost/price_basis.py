@@ -9,6 +9,7 @@ import numpy as np
 from knowledge.prices import columns, today
 from knowledge.types import Gpu
 from tools.errors import BadValue
+from tools.prices import summary
 
 FIRM = ("on_demand", "secure")  # machines that are not taken away and not a stranger's
 ENOUGH = 3  # offers that make a median
@@ -47,7 +48,7 @@ def price_basis(
     every = np.flatnonzero(rows)
     if not len(every):
         return None
-    usual = rows & (book.provider_class == "neocloud") if not provider else rows
+    usual = rows & (book.provider_class == "specialist") if not provider else rows
     recent = np.datetime64(today()) - book.observed.astype("datetime64[D]") <= np.timedelta64(RECENT_DAYS, "D")
     found = next(
         (chosen for chosen in map(np.flatnonzero, (usual & recent, usual, recent & rows)) if len(chosen) >= ENOUGH),
@@ -55,9 +56,12 @@ def price_basis(
     )
     prices = book.usd_per_gpu_hour[found]
     dates = sorted(str(date) for date in book.observed[found])
-    middle = float(np.median(prices))
+    usual_price = summary([book.offers[at] for at in found])  # over providers: one long price list does not decide
+    if usual_price is None:
+        return None
+    middle = usual_price.usd_per_gpu_hour
     kind = {"on_demand": "on-demand", "reserved_1y": "1-year reserved", "reserved_3y": "3-year reserved"}
-    special = not provider and bool((book.provider_class[found] == "neocloud").all())
+    special = not provider and bool((book.provider_class[found] == "specialist").all())
     where = f" at {provider}" if provider else (" of specialised clouds" if special else "")
     words = f"median of {len(found)} {kind.get(billing, billing)} offers{where}"
     if len(found) == 1:
