@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from knowledge import prices
 from knowledge.gpus import find_gpu
+from knowledge.providers import find_provider
 from knowledge.sources import all_sources
 from knowledge.types import Gpu
 from tools.errors import BadValue, MissingValue
@@ -286,11 +287,16 @@ def _notes(result: CompareGpusResult, cards: list[Gpu]) -> None:
             known = sources[source_id]
             seen.setdefault(source_id, SourceRef(id=source_id, title=known.title, as_of=card.as_of))
     result.sources += seen.values()
-    result.next_steps += [
-        f"Cheapest offer of {card.id}: {best.provider}, seen {best.observed}."
-        for card in cards[:2]
-        if (best := cheapest(prices.offers(card.id, billing="on_demand")))
-    ]
+    for number, card in enumerate(cards[:3], 1):
+        best = cheapest(prices.offers(card.id, billing="on_demand"))
+        if best:
+            where, key = find_provider(best.provider).title, f"cheapest_{number}"
+            result.facts.append(
+                Fact(id=key, name="cheapest_offer", value=best.usd_per_gpu_hour, unit="USD/GPU-h", kind="price",
+                     label=f"{card.id} at {where}", basis=best.source, as_of=best.observed,
+                     about=[card.id, best.provider])
+            )  # fmt: skip
+            result.next_steps.append(f"Cheapest offer of {card.id}: [[{key}]] at {where}, seen {best.observed}.")
     names = " or ".join(card.id for card in cards[:2])
     result.suggestions += [
         f"What does {cards[0].id} cost per hour?",

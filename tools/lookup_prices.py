@@ -122,6 +122,8 @@ def lookup_prices(given: LookupPricesInput) -> LookupPricesResult:
     card, provider, machine, assumed, others = _subject(given)
     kinds = None if given.billing in (None, "any") else given.billing
     pool = prices.offers(card.id if card else None, provider.id if provider else None, given.region, kinds)
+    if card and not pool:
+        card, pool, assumed = _other_meaning(card, others, provider, given, kinds) or (card, pool, assumed)
     if machine:
         pool = [row for row in pool if row.instance_type.casefold() == machine.casefold()] or pool
     if given.n_gpus:
@@ -162,6 +164,18 @@ def _subject(
     if match.note:
         notes.append(Assumption(name="gpu", value=match.value.id, why=match.note.rstrip("."), argument="gpu"))
     return match.value, provider, None, notes, match.alternatives
+
+
+def _other_meaning(
+    card: Gpu, others: tuple[str, ...], provider: Provider | None, given: LookupPricesInput, kinds: str | None
+) -> tuple[Gpu, list[Offer], list[Assumption]] | None:
+    """The first other card that an ambiguous name could mean and that has such an offer."""
+    for gpu_id in others:
+        found = prices.offers(gpu_id, provider.id if provider else None, given.region, kinds)
+        if found:
+            why = f"{given.gpu!r} could also mean {card.id}, of which there is no such offer"
+            return find_gpu(gpu_id).value, found, [Assumption(name="gpu", value=gpu_id, why=why, argument="gpu")]
+    return None
 
 
 def _young_enough(rows: Sequence[Offer], given: LookupPricesInput) -> list[Offer]:
