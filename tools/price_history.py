@@ -25,9 +25,13 @@ class Moved:
         """The change in one sentence; says when there is nothing to compare."""
         if not self.compared:
             return f"No provider's {subject} price was seen twice in that time, so no change can be told."
+        span = self.facts[0].basis.rpartition("; ")[2]
+        if self.compared == 1:
+            return f"{subject} moved by [[price_change]] at the one provider seen more than once, {span}."
+        each = "[[price_change|range]] from one to another"
         return (
-            f"{subject} moved by [[price_change]] ([[price_change|range]]) at the [[providers_compared]] providers seen"
-            f" more than once, {self.facts[0].basis.rpartition('; ')[2]}."
+            f"{subject} moved by [[price_change]] in the median of the [[providers_compared]] providers seen more than"
+            f" once, {span} ({each})."
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from advisor.llm.planner import grammar
 from advisor.llm.planner.act_memory import methods_of, with_method
 from advisor.llm.planner.decide import ADAPTERS, LARGE_DATA, TALK, Decider, action
 from advisor.llm.planner.mentions import ModelMention
@@ -258,10 +259,21 @@ def price(d: Decider) -> None:
         d.know()
 
 
+def _hours_per(text: str) -> float | None:
+    """Hours of the time that a price is asked per ("per month": 730, the month of cloud price lists)."""
+    found = grammar.named("per_time").search(text)
+    if not found:
+        return None
+    starts = (("y", 8760.0), ("m", 730.0), ("w", 168.0), ("s", 168.0), ("d", 24.0))
+    return next(hours for start, hours in starts if found[1].startswith(start))
+
+
 def prices(d: Decider, part: Part) -> None:
     """lookup_prices for each card and provider named."""
     state = d.state
-    asked = {name: state.get(name) for name in ("region", "billing", "hours", "gpu_hours")}
+    asked = {name: state.get(name) for name in ("region", "billing", "hours", "gpu_hours", "since")}
+    if asked["hours"] is None and asked["gpu_hours"] is None:
+        asked["hours"] = _hours_per(d.turn.lower)
     cards: list[str | None] = [*d.cards()[:3]] or [None]
     providers: list[str | None] = [*state.providers[:4]] or [None]
     for card in cards:

@@ -108,6 +108,9 @@ def read_times(page: Page, values: dict[str, Any]) -> None:
     rental = page.has("rental")
     if rental:
         values.setdefault("hours", {"week": 168.0, "month": 730.0, "day": 24.0}[rental[1]])
+    since = page.has("since")
+    if since:
+        values["since"] = since[1]
     if page.has("weekend"):
         values.setdefault("deadline_hours", 60.0)
     if page.has("overnight"):
