@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import html
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any
+from pathlib import Path
 
-BENCHES = {"memory": "evals.accuracy_memory", "throughput": "evals.accuracy_throughput"}
 _SIZE, _MARGIN = 420, 52
 
 
@@ -26,15 +24,51 @@ class Point:
 
 
 def accuracy_plots() -> str:
-    """A plot for each accuracy bench that can give its points (``points()``); a sentence where none can."""
-    parts = []
-    for name, module in BENCHES.items():
-        if find_spec(module) is None:
-            continue
-        give: Any = getattr(import_module(module), "points", None)
-        if give is not None:
-            parts.append(scatter(name, [point if isinstance(point, Point) else Point(**point) for point in give()]))
-    return "".join(parts) or "<p>Run <code>advisor eval accuracy</code> for measured rows; none are in this build.</p>"
+    """The packaged measurements against our predictions, and the recorded run of what others predict."""
+    return scatter("memory per GPU", memory_points()) + scatter("tokens/s per GPU", throughput_points()) + peers_table()
+
+
+def memory_points() -> list[Point]:
+    """Published memory of sound rows; grouped by method."""
+    from evals.accuracy_memory import flags, outcomes_of, read_csv
+
+    outcomes = outcomes_of(read_csv(None, "measured_memory.csv"), flags())
+    return [
+        Point(one.measured, one.predicted, one.low, one.high, one.method)
+        for one in outcomes
+        if one.status == "ok" and one.flag == "use" and not one.is_bound
+    ]
+
+
+def throughput_points() -> list[Point]:
+    """Published speeds; grouped by GPU."""
+    from evals.accuracy_throughput import DATA, outcome, read_rows
+
+    return [
+        Point(
+            one.measured or 0.0, one.predicted or 0.0, one.low or 0.0, one.high or 0.0, (one.row or {}).get("gpu", "")
+        )
+        for one in map(outcome, read_rows(DATA))
+        if one.scored and one.unit == "tokens/s/GPU"
+    ]
+
+
+def peers_table() -> str:
+    """What others predict for the same rows, as recorded by ``python -m evals.peers``."""
+    file = Path(__file__).parent / "data" / "peers.json"
+    if not file.exists():
+        return ""
+    lines = [line for line in json.loads(file.read_text(encoding="utf-8")) if "missing" not in line]
+    rows = "".join(
+        f"<tr><td>{html.escape(line['peer'])}</td><td>{line['covered_pct']} %</td><td>{line['median_error_pct']} %</td>"
+        f"<td>{line['p90_error_pct']} %</td><td>{line['our_median_on_the_same_rows_pct']} %</td></tr>"
+        for line in lines
+    )
+    return (
+        "<h3>Memory: others on the same rows</h3><table><tr><th>tool</th><th>rows it can express</th>"
+        f"<th>median error</th><th>90th</th><th>ours on those rows</th></tr>{rows}</table>"
+        "<p>Our few overhead constants were fitted on these rows; no other tool saw them.</p>"
+    )
 
 
 def scatter(title: str, points: Sequence[Point]) -> str:
