@@ -280,8 +280,6 @@ def _loss(recipe: Recipe, job: Job, low: str) -> Recipe:
         return replace(recipe, loss="fused_ce")
     if job.framework == "torchtitan" and "non-chunked" not in low and "chunked cross" in low:
         return replace(recipe, loss="chunked")
-    if job.framework in ("hf", "fms", "trl", "axolotl", "llama-factory") and recipe.loss == "hf":
-        return replace(recipe, loss="hf_trainer")
     return recipe
 
 

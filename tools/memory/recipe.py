@@ -87,7 +87,7 @@ class Recipe:
     selective_saves: str = "attention"
     tp_regather: bool = True  # Megatron sequence parallel gathers inputs again in backward instead of saving them
     # Loss.
-    loss: Loss = "hf"
+    loss: Loss = "hf_trainer"
     softcap: bool = False
     loss_parallel: bool = True  # the vocabulary stays cut over the tensor-parallel group in the loss
     pass_logits: float = 0.0  # bytes a vocabulary entry that a pass without gradient leaves alive
