@@ -198,3 +198,71 @@ def test_long_and_binary_junk_is_read_quickly(junk: str) -> None:
 
 def test_redaction_counts_what_it_takes() -> None:
     assert redact("no secrets here: 8xH100, token budget 20B tokens")[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("300 a100 hours left", {"gpu_hours": 300.0, "n_gpus": None}),
+        ("8h a day for 6 months", {"utilisation": 1 / 3, "hours": 4380.0}),
+        ("1,5 milliard de paramètres sur 30 milliards de tokens", {"tokens": 30e9}),
+        ("租一台8卡A100一个月多少钱", {"hours": 730.0, "n_gpus": 8}),
+        ("H100 8枚で70Bを1000億トークン学習", {"tokens": 1e11, "n_gpus": 8}),
+        ("512 h100 for a 7b", {"n_gpus": 512, "seq_len": None}),
+        ("what about 8 of each", {"n_gpus": 8}),
+        ("-5 GPUs for a 7B", {"n_gpus": -5}),
+        ("seq len -100", {"seq_len": -100}),
+        ("fsdp 4x80, 70b", {"n_gpus": 4, "gpu_memory_gb": 80.0}),
+        ("p5.48xlarge please", {"instance": "p5.48xlarge", "n_gpus": 8}),
+        ("my batch size is NaN", {"micro_batch": "nan"}),
+        ("70b = 600 GB they say", {"quoted_gb": 600.0, "gpu_memory_gb": None}),
+    ],
+)
+def test_more_numbers_with_their_units(text: str, expected: dict[str, Any]) -> None:
+    values = parse(text).values
+    for name, value in expected.items():
+        assert values.get(name) == (pytest.approx(value) if isinstance(value, float) else value), name
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "argument"),
+    [
+        ("vram for llama 9 500b", "unknown", "500B"),
+        ("foobarium-7b lora", "unknown", "7B"),
+        ("GPT-5.7 finetune", "closed", None),
+        ("claude opus 4 lora", "closed", None),
+        ("resnet50 on imagenet", "unmodelled", None),
+        ("sdxl lora", "unmodelled", None),
+        ("video lora 14B cosmos", "unmodelled", None),
+        ("SomeOrg/Foo-7B-Instruct lora", "hub", "SomeOrg/Foo-7B-Instruct"),
+    ],
+)
+def test_names_that_are_not_held_are_told_apart(text: str, kind: str, argument: str | None) -> None:
+    mention = parse(text).model
+    assert mention is not None
+    assert (mention.kind, mention.argument) == (kind, argument)
+
+
+@pytest.mark.parametrize(
+    "text", ["is llama.cpp faster", "llama-factory fsdp config", "all my models are slow", "the spark job fails", "phi"]
+)
+def test_tools_and_ordinary_words_are_no_models(text: str) -> None:
+    assert parse(text).model is None
+    assert not parse(text).gpus
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("what GPU for 70B QLoRA?", "en"),
+        ("两张4090能微调吗", "zh"),
+        ("A100で足りますか", "ja"),
+        ("4090으로 가능한가요", "ko"),
+        ("welche GPU brauche ich für ein 7B Modell", "de"),
+        ("quel GPU pour un modèle de 7B", "fr"),
+        ("qué GPU necesito para un 7B", "es"),
+        ("qlora 70b 2x3090", "en"),
+    ],
+)
+def test_the_language_of_a_message(text: str, language: str) -> None:
+    assert clean(text).language == language

@@ -9,6 +9,8 @@ from knowledge.gpus import load_gpu
 
 _COMMON_CARD = "H100-SXM5"
 _PER_NODE = 8
+_HOURS_A_YEAR = 8760
+_CHEAPEST_SERVER = 20_000  # USD; a smaller sum beside "buy" is a budget or one card's price
 
 
 @action("compare")
@@ -96,16 +98,19 @@ def onprem(d: Decider) -> None:
     state, card = d.state, d.card(_COMMON_CARD)
     nodes = state.get("n_nodes") or 0
     colo = state.get("colo_usd_per_kw_month")
+    hours, money = state.get("hours") or 0, state.get("budget_usd") or 0
+    years = hours / _HOURS_A_YEAR if hours >= _HOURS_A_YEAR / 12 else None
     server = load_gpu(str(card)).tier == "datacenter"
     arguments = {
         "gpu": card,
         "n_gpus": d.count_of(card) or state.get("n_gpus") or (_PER_NODE if server else 1) * (nodes or 1),
         "utilisation": state.get("utilisation"),
-        "years": state.get("years"),
+        "years": state.get("years") or years,
         "cloud_price": state.get("price_usd"),
+        "server_price": money if money >= _CHEAPEST_SERVER else None,
+        "provider": state.providers[0] if state.providers else None,
         "power_price": state.get("power_price"),
         "colo_usd_per_kw_month": colo,
-        "colo_price": colo,
     }
     d.add("compare_ownership", arguments)
     if d.model() is not None:

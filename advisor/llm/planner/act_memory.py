@@ -6,6 +6,9 @@ from typing import Any
 
 from advisor.llm.planner.decide import ADAPTERS, LARGE_DATA, MAX_CALLS, PREFERENCE, TALK, Decider, action, fields
 from advisor.llm.planner.mentions import COMPUTED
+from advisor.llm.planner.slots import Slots
+
+LONGEST = 100_000_000  # tokens in a sample, as the tools take them
 
 _LADDERS = {
     "biggest_seq": ("seq_len", (2048, 4096, 8192, 16384, 32768, 65536, 131072)),
@@ -86,7 +89,9 @@ def _without_model(d: Decider) -> None:
     """No model: the largest one, versions, talk, a default where no question may be asked, or a question."""
     state, cues = d.state, d.turn.cues
     of_versions = state.gpus and (state.get("precision") or state.get("attention")) and not state.methods
-    if "biggest_model" in cues:
+    if _impossible(state):
+        d.question = "bad_values"
+    elif "biggest_model" in cues:
         d.go("biggest_model")
     elif of_versions and "tflops" not in cues:
         d.go("driver")
@@ -101,6 +106,12 @@ def _without_model(d: Decider) -> None:
     else:
         partly = state.gpus or state.methods or state.get("gpu_memory_gb")
         d.question = "ask_model" if partly else "ask_what"
+
+
+def _impossible(state: Slots) -> bool:
+    """Whether a length or batch cannot be; with a model the tool says so itself."""
+    length, batch = state.get("seq_len", 1), state.get("micro_batch", 1)
+    return isinstance(batch, str) or batch < 1 or not 1 <= length <= LONGEST
 
 
 @action("inference")

@@ -28,9 +28,33 @@ class Outcome:
         """The id that references to this result begin with."""
         return str(self.data.get("tool_call", ""))
 
+    @property
+    def verdict(self) -> str:
+        """The tool's own answer in a line, "" where it gave none."""
+        verdict = self.data.get("verdict")
+        return verdict if isinstance(verdict, str) else ""
+
+    @property
+    def tables(self) -> list[str]:
+        """References to the tables, in order."""
+        return [f"[[{table['id']}]]" for table in self._rows("tables")]
+
+    def lines(self, key: str) -> list[str]:
+        """The sentences under ``key``: next_steps or suggestions."""
+        found = self.data.get(key)
+        return [line for line in found if isinstance(line, str)] if isinstance(found, list) else []
+
+    def facts(self) -> list[dict[str, Any]]:
+        """The facts that have an id and a value."""
+        return [fact for fact in self._rows("facts") if "value" in fact]
+
+    def _rows(self, key: str) -> list[dict[str, Any]]:
+        found = self.data.get(key)
+        return [row for row in found if isinstance(row, dict) and row.get("id")] if isinstance(found, list) else []
+
     def fact(self, name: str) -> dict[str, Any] | None:
         """The first fact of this name."""
-        return next((fact for fact in self.data.get("facts", ()) if fact.get("name") == name), None)
+        return next((fact for fact in self.facts() if fact.get("name") == name), None)
 
     def ref(self, name: str) -> str | None:
         """The reference id of the first fact of this name."""

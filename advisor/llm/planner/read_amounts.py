@@ -51,6 +51,9 @@ def read_shares(page: Page, values: dict[str, Any]) -> None:
         if match:
             share = next(group for group in match.groups() if group)
             values["idle_share" if name == "idle" else name] = float(share) / 100
+    match = page.take("hours_a_day")
+    if match and 1 <= int(match[1]) <= 24:
+        values.setdefault("utilisation", int(match[1]) / 24)
     match = page.take("years")
     if match and 1 <= int(match[1]) <= 20:
         values["years"] = int(match[1])

@@ -16,6 +16,7 @@ from advisor.llm.protocol import Status
 from advisor.render import file_blocks
 
 MAX_KNOBS = 3
+_BOLD = 400  # characters; a longer verdict is a paragraph, and a bold paragraph reads badly
 _LONG = ("diagnose_oom", "plan_checkpoints", "compare_ownership", "launch_plan")  # their second table belongs to it
 # Spelled as the catalogue does, so that the number check knows their digits as parts of names.
 EXAMPLES = ("what GPU for Llama-3.1-70B QLoRA?", "can I full fine-tune Llama-3.1-8B on one H100?")
@@ -48,6 +49,8 @@ def spoken(plan: Plan, turn: Slots, context: bool) -> Reply:
     lines += _unknown(plan, language)
     if turn.cues & {"same_again", "follow_up", "change_only"} and not context and not plan.unknown_models:
         lines.append(say("no_context", language))
+    if plan.calls:
+        return Reply(say("no_tools", language), "needs_input", EXAMPLES)
     if not (plan.unknown_models or plan.unknown_gpus) or plan.reply not in ("ask_what", "ask_model"):
         lines.append(say(plan.reply, language, example=_example(turn)))
     elif plan.unknown_models and all(m.kind == "closed" for m in plan.unknown_models):
@@ -128,7 +131,7 @@ def _fact_about(outcomes: list[Outcome], gpu: str, names: tuple[str, ...]) -> st
     for outcome in outcomes:
         if outcome.call.name != "compare_gpus" or outcome.error:
             continue
-        for fact in outcome.data.get("facts", ()):
+        for fact in outcome.facts():
             if fact.get("name") in names and gpu in fact.get("about", [gpu]):
                 return str(fact["id"])
     return None
@@ -198,18 +201,9 @@ def _main(outcomes: list[Outcome], state: Slots, language: str) -> list[str]:
             lead = _lead(outcome, language) or (_speed(outcome) if "throughput" in cues else "")
             if lead:
                 parts.append(lead)
-            verdict = str(outcome.data.get("verdict") or "")
-            if verdict:
-                parts.append(
-                    verdict
-                    if lead or parts
-                    else f"**{verdict}**"
-                    if "\n" not in verdict and len(verdict) < 400
-                    else verdict
-                )
-            tables = outcome.data.get("tables", [])
-            keep = 2 if name in _LONG and len(group) == 1 else 1
-            parts += [f"[[{table['id']}]]" for table in tables[:keep]]
+            if outcome.verdict:
+                parts.append(outcome.verdict if parts or len(outcome.verdict) > _BOLD else f"**{outcome.verdict}**")
+            parts += outcome.tables[: 2 if name in _LONG and len(group) == 1 else 1]
             parts += file_blocks(outcome.data)
     return parts
 
@@ -222,7 +216,7 @@ def _lead(outcome: Outcome, language: str) -> str:
     model = _short(str(outcome.call.arguments.get("model", "")))
     if name == "estimate_vram":
         peak, usable = outcome.ref("peak_per_gpu"), outcome.ref("usable_memory")
-        said = str(outcome.data.get("verdict", "")).partition(":")[0]
+        said = outcome.verdict.partition(":")[0]
         key = {"Yes": "fit_yes", "No": "fit_no", "Borderline": "fit_maybe"}.get(said)
         gpu = outcome.call.arguments.get("gpu")
         if peak and usable and key and gpu and has(key, language):
@@ -248,20 +242,17 @@ def _several(name: str, group: list[Outcome], state: Slots, language: str) -> li
     for outcome in group:
         lead = _lead(outcome, language)
         about = f"{outcome.call.about}: " if lead and outcome.call.about else ""
-        verdict = lead or str(outcome.data.get("verdict") or "")
+        verdict = lead or outcome.verdict
         if verdict:
             lines.append(f"- {about}{verdict}")
     parts.append("\n".join(lines))
-    tables = group[0].data.get("tables", [])
-    if tables:
-        parts.append(f"[[{tables[0]['id']}]]")
-    return parts
+    return [*parts, *group[0].tables[:1]]
 
 
 def _knobs(outcomes: list[Outcome], language: str) -> list[str]:
     """The next knobs of the first result that has some; which one, where there are several."""
     for outcome in outcomes:
-        lines = list(dict.fromkeys(str(step) for step in outcome.data.get("next_steps", ())))[:MAX_KNOBS]
+        lines = list(dict.fromkeys(outcome.lines("next_steps")))[:MAX_KNOBS]
         if lines:
             about = f" ({outcome.call.about})" if len(outcomes) > 1 and outcome.call.about else ""
             return [f"**{say('next', language)}{about}**\n\n" + "\n".join(f"- {line}" for line in lines)]
@@ -272,13 +263,11 @@ def _sides(outcomes: list[Outcome]) -> list[str]:
     parts: list[str] = []
     seen: set[str] = set()
     for outcome in outcomes[:4]:
-        verdict = str(outcome.data.get("verdict") or "")
-        if verdict:
-            parts.append(verdict)
-        if outcome.call.name in seen:
-            continue
+        if outcome.verdict:
+            parts.append(outcome.verdict)
+        if outcome.call.name not in seen:
+            parts += outcome.tables[:1]
         seen.add(outcome.call.name)
-        parts += [f"[[{table['id']}]]" for table in outcome.data.get("tables", [])[:1]]
     return parts
 
 
@@ -286,11 +275,11 @@ def _passages(outcomes: list[Outcome], count: int, heading: str = "") -> list[st
     """What the knowledge base says; a search result's verdict is its best passage."""
     lines: list[str] = []
     for outcome in outcomes:
-        verdict = str(outcome.data.get("verdict") or "")
-        if verdict:
-            lines.append(verdict)
-        more = [str(step) for step in outcome.data.get("next_steps", [])]
-        lines += [f"- {step}" for step in more if count > 1 or not step.startswith("See also")][:count]
+        if outcome.verdict:
+            lines.append(outcome.verdict)
+        lines += [f"- {step}" for step in outcome.lines("next_steps") if count > 1 or not step.startswith("See also")][
+            :count
+        ]
     if not lines:
         return []
     return [f"**{heading}**", *lines] if heading else lines
@@ -329,5 +318,5 @@ def _remarks(plan: Plan, state: Slots, turn: Slots) -> list[str]:
 
 
 def _suggestions(outcomes: list[Outcome]) -> tuple[str, ...]:
-    found = [str(text) for outcome in outcomes for text in outcome.data.get("suggestions", ())]
+    found = [text for outcome in outcomes for text in outcome.lines("suggestions")]
     return tuple(dict.fromkeys(found))[:4]

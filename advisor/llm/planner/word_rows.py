@@ -27,6 +27,9 @@ def _tokens_of(outcome: Outcome) -> str:
 def ladder_words(rungs: list[Outcome], language: str, limit: Limit | None) -> list[str]:
     """Where a rising row of estimates stops, or begins, to fit."""
     name = limit.fact if limit else "peak_per_gpu"
+    rungs = [o for o in rungs if o.ref(name)]
+    if not rungs:
+        return []
     fits = [_fits(o, limit) for o in rungs]
     refs = [o.ref(name) or "" for o in rungs]
     rising = rungs[0].call.about.startswith("n_gpus")
@@ -49,8 +52,8 @@ def ladder_words(rungs: list[Outcome], language: str, limit: Limit | None) -> li
     ]
     parts.append("\n".join(lines))
     chosen = rungs[hit if hit is not None else -1]
-    parts.append(str(chosen.data.get("verdict") or ""))
-    parts += [f"[[{table['id']}]]" for table in chosen.data.get("tables", [])[:1]]
+    parts.append(chosen.verdict)
+    parts += chosen.tables[:1]
     return parts
 
 
