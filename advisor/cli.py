@@ -16,6 +16,9 @@ from typing import Any
 
 import click
 
+# Looking for pydantic plugins means reading the metadata of every installed package; none is wanted here.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
 from tools.errors import BadValue, InputProblem
 
 # Commands that other rooms define: the module that holds a click command of that name (or ``command``), and its help.
