@@ -1,0 +1,339 @@
+"""What the numbers of a turn's answer may rest on: facts, tables, sums and words of its tools, and what the user said.
+
+A known number stands in a sentence when it equals what is written, within the rounding shown, in the same dimension
+(units convert only by exact factors; GB and GiB differ), and the sentence speaks of the number's own entity.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from advisor.names import Mention, id_of, kind_of, mentions, words_of
+from advisor.quantities import Quantity, normalised, quantities
+from advisor.render import REFERENCE, show_fact
+from advisor.sentences import Sentences, name_spans
+from advisor.shelf import Kept, Shelf
+from tools.result import Fact, ToolResult
+from tools.units import format_value
+
+if TYPE_CHECKING:
+    from advisor.number_check import Report
+
+MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+_DIMENSIONS = {
+    "B": "bytes", "B/s": "bytes/s", "B/param": "bytes/param", "B/token": "bytes/token", "FLOP": "flop",
+    "FLOP/s": "flop/s", "FLOP/token": "flop/token", "s": "time", "h": "time", "days": "time", "tokens": "tokens",
+    "tokens/s": "tokens/s", "samples": "samples", "params": "params", "USD": "money", "USD/h": "money/h",
+    "USD/GPU-h": "money/gpu/h", "USD/GB-month": "money/gb/month",
+    "USD/GB-h": "money/gb/h", "USD/GB": "money/gb", "USD/TFLOP-h": "money/tflop/h",
+    "USD/kWh": "money/kwh", "USD/token": "money/token",
+    "%": "percent", "x": "ratio", "GPUs": "gpus", "nodes": "nodes", "layers": "layers", "steps": "steps",
+    "W": "watts", "kWh": "kwh", "kg CO2e": "kg", "offers": "offers", "": "count",
+}  # fmt: skip
+_SCALES = {"h": 3600.0, "days": 86400.0}
+# What a number without a unit, or with the count's noun left out, may be a number of.
+_COUNTS = frozenset({"count", "gpus", "nodes", "layers", "steps", "offers", "tokens", "samples", "params", "ratio"})
+# Which known dimensions a reading of text may state.
+_MAY_STATE = {"count": tuple(sorted(_COUNTS)), "time": ("time", "gpu-time")}
+_ALIKE = {"flop": ("flop/s",), "flop/s": ("flop",), "money/h": ("money/gpu/h",), "money/gpu/h": ("money/h",)}
+# What a count without a unit counts, by its name.
+_COUNTED = (
+    (re.compile(r"gpu|card|^(?:tp|pp|cp|ep|dp)$"), "gpus"), (re.compile(r"node|server|machine"), "nodes"),
+    (re.compile(r"layer"), "layers"), (re.compile(r"param"), "params"), (re.compile(r"token|seq_len"), "tokens"),
+    (re.compile(r"sample|batch|epoch"), "samples"), (re.compile(r"step"), "steps"), (re.compile(r"offer"), "offers"),
+)  # fmt: skip
+_COUNT_ARGUMENTS = re.compile(
+    r"^(?:n_gpus|gpus_per_node|n_nodes|seq_len|micro_batch|grad_accum|lora_rank|tp|pp|cp|ep|dp|tokens|epochs|years|"
+    r"max_gpus|samples|vocab\w*|num_\w+|n_\w+)$"
+)
+
+
+class Evidence:
+    """What the numbers of a turn's answer may rest on."""
+
+    def __init__(self, said: Iterable[str] = ()) -> None:
+        self._facts = Shelf()
+        self._said = Shelf()
+        self._quoted: Shelf | None = None  # read from the texts when first needed
+        self._texts: list[str] = []
+        self.checked: dict[str, Report] = {}  # what each line came to, on this evidence
+        self._dates: set[str] = set()
+        self._said_texts: list[str] = []
+        for text in said:
+            self._said_texts.append(normalised(text).casefold())
+            for quantity in (*quantities(text), *quantities(text, name_spans(text, mentions(text)))):
+                for reading in quantity.readings:
+                    self._said.put(reading.dimension, reading.value, text=quantity.text)
+
+    def add(self, call: str, arguments: Mapping[str, Any], result: ToolResult) -> None:
+        """Take in a tool's result; ``arguments`` name the entities that its facts speak of."""
+        self.add_json(arguments, result.model_dump(mode="json", exclude={"charts"}))
+
+    def add_json(self, arguments: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        """The same from a result as JSON data, e.g. of an ``ask --json`` object."""
+        asked = _entities(arguments)
+        for fact in result.get("facts", ()):
+            about = tuple(fact.get("about") or ())
+            kinds = {kind_of(name) for name in about}
+            about += tuple(name for name in asked if kind_of(name) not in kinds)
+            dimension, scale = _dimension(fact["unit"], fact["name"])
+            for value in (fact["value"], fact.get("low"), fact.get("high")):
+                if isinstance(value, (int, float)) and not isinstance(value, bool):
+                    self._facts.put(dimension, value * scale, about)
+                elif isinstance(value, str):
+                    self._texts.append(value)
+            self._date(fact.get("as_of"))
+            self._texts += [fact.get("label") or "", fact.get("basis") or ""]
+        for item in [*result.get("assumptions", ()), *result.get("steps", ())]:
+            dimension, scale = _dimension(item["unit"], item.get("name") or item.get("symbol") or "")
+            if isinstance(item["value"], (int, float)) and not isinstance(item["value"], bool):
+                self._facts.put(dimension, item["value"] * scale)
+            else:
+                self._texts.append(str(item["value"]))
+            self._texts += [item.get("why", ""), item.get("expression", "")]
+        for table in result.get("tables", ()):
+            self._table(table)
+        for source in result.get("sources", ()):
+            self._date(source["as_of"])
+            self._texts += [source["title"], source.get("url") or "", source["id"]]
+        # A tool's own sentences as printed: what it says of an entity may be said again.
+        sentences = [result.get("verdict", ""), *result.get("next_steps", ())]
+        sentences += [warn["text"] for warn in result.get("warnings", ())]
+        facts = {key: fact for fact in reversed(result.get("facts", ())) for key in (fact["name"], fact["id"])}
+        self._texts += [_printed(text, facts) for text in sentences]
+        extra = {key: value for key, value in result.items() if key not in _COMMON}
+        self._texts += _strings(extra)
+        self._arguments(arguments)
+        self._changed()
+
+    def add_error(self, error: Mapping[str, Any]) -> None:
+        """The words of a tool's error may be repeated."""
+        self._texts += _strings(error)
+        self._changed()
+
+    def add_text(self, text: str) -> None:
+        """Words of our own that the answer holds, e.g. which model failed."""
+        self._texts.append(text)
+        self._changed()
+
+    def _changed(self) -> None:
+        self._quoted = None
+        self.checked.clear()
+
+    # Asking -------------------------------------------------------------------------------------------------------
+
+    def why_not(self, quantity: Quantity, named: list[Mention]) -> str | None:
+        """None when the quantity stands in a sentence that names these entities, else why it does not."""
+        elsewhere = False
+        for kept in self._equal_facts(quantity):
+            if _speaks_of(named, kept.about):
+                return None
+            elsewhere = True
+        if self._was_said(quantity) or self._is_quoted(quantity, named):
+            return None
+        if quantity.in_words and self._is_ratio(quantity):
+            return None
+        if elsewhere:
+            names = ", ".join(sorted({mention.id for mention in named}))
+            return f"it belongs to something else than {names}"
+        return "no tool of this turn gave it"
+
+    def knows_date(self, match: re.Match[str]) -> bool:
+        """Whether a date is one of a fact or source, or was said or quoted."""
+        text = match[0].casefold()
+        if any(text in said for said in self._said_texts) or any(text in known.casefold() for known in self._texts):
+            return True
+        if match["iso"]:
+            return any(date.startswith(match["iso"]) for date in self._dates)
+        month = MONTHS.split("|").index(match["month"][:3].lower()) + 1
+        day = match["day"] or match["day2"]
+        wanted = f"{match['year']}-{month:02d}" + (f"-{int(day):02d}" if day else "")
+        return any(date.startswith(wanted) for date in self._dates)
+
+    def knows_year(self, year: str) -> bool:
+        """Whether a year is that of a fact, or was said or quoted."""
+        return any(date.startswith(year) for date in self._dates) or self.knows_words(year)
+
+    def knows_words(self, text: str) -> bool:
+        """Whether exactly these words stand in what the user said or a tool gave."""
+        words = normalised(text).casefold()
+        return any(words in said for said in self._said_texts) or any(words in t.casefold() for t in self._texts)
+
+    def _equal_facts(self, quantity: Quantity) -> Iterator[Kept]:
+        """The facts that equal a reading of the quantity, within the rounding it is shown with."""
+        for reading in quantity.readings:
+            step = reading.step
+            if quantity.approximate and step:
+                step = max(step, _coarse_step(abs(reading.value), step))
+            for dimension in _MAY_STATE.get(reading.dimension, (reading.dimension,)):
+                yield from self._facts.near(dimension, reading.value, 0.5 * step * (1 + 1e-9))
+            if reading.dimension == "percent":  # a share kept as a plain ratio
+                yield from self._shares(reading.value / 100.0, 0.005 * step)
+
+    def _shares(self, value: float, within: float) -> Iterator[Kept]:
+        for dimension in ("count", "ratio"):
+            yield from (kept for kept in self._facts.near(dimension, value, within) if kept.value <= 1.0)
+
+    def _was_said(self, quantity: Quantity) -> bool:
+        """Whether the user said it, who may leave the unit of a count, and whose hour a price is for, understood."""
+        for reading in quantity.readings:
+            dimensions = {reading.dimension, *_ALIKE.get(reading.dimension, ())}
+            if reading.dimension in _COUNTS:
+                dimensions |= _COUNTS if reading.dimension == "count" else {"count"}
+            if any(True for name in dimensions for _kept in self._said.near(name, reading.value, 0.0)):
+                return True
+        return False
+
+    def _is_quoted(self, quantity: Quantity, named: list[Mention]) -> bool:
+        """Whether a tool's words hold it, in a sentence that speaks of the same entities."""
+        shelf = self._read_texts()
+        for reading in quantity.readings:
+            dimensions = {reading.dimension, *(_COUNTS if reading.dimension == "count" else ())}
+            if reading.dimension in ("flop", "flop/s"):
+                dimensions |= {"flop", "flop/s"}
+            for name in dimensions:
+                for kept in shelf.near(name, reading.value, 0.0):
+                    if _speaks_of(named, kept.about) and (name != "version" or kept.text == quantity.text):
+                        return True
+        return False
+
+    def _read_texts(self) -> Shelf:
+        if self._quoted is None:
+            self._quoted = Shelf()
+            for text in dict.fromkeys(self._texts):
+                for quantity, about in _quoted_in(text):
+                    for reading in quantity.readings:
+                        self._quoted.put(reading.dimension, reading.value, about, quantity.text)
+        return self._quoted
+
+    def _is_ratio(self, quantity: Quantity) -> bool:
+        """Words such as "twice" stand when two facts of one unit stand in that ratio, within a twentieth."""
+        for reading in quantity.readings:
+            if reading.dimension != "ratio":
+                continue
+            for group in self._facts.groups():
+                values = [value for value in group if value > 0][:200]
+                if any(abs(one / other / reading.value - 1) < 0.05 for one in values for other in values):
+                    return True
+        return False
+
+    # Taking in ----------------------------------------------------------------------------------------------------
+
+    def _table(self, table: Mapping[str, Any]) -> None:
+        columns = table["columns"]
+        for row in table["rows"]:
+            about = tuple(cell for cell in row if isinstance(cell, str) and kind_of(cell))
+            for column, cell in zip(columns, row, strict=False):
+                if isinstance(cell, bool) or cell is None:
+                    continue
+                if isinstance(cell, (int, float)):
+                    dimension, scale = _dimension(column["unit"], column["key"])
+                    self._facts.put(dimension, cell * scale, about)
+                else:
+                    self._texts.append(str(cell))
+        self._texts += [table["title"], *(column["label"] for column in columns)]
+
+    def _arguments(self, arguments: Mapping[str, Any]) -> None:
+        """Counts that the tool was called with may be stated; prices and rates only if the user said them."""
+        for name, value in arguments.items():
+            if isinstance(value, Mapping):
+                self._arguments(value)
+            elif isinstance(value, int) and not isinstance(value, bool) and _COUNT_ARGUMENTS.match(name):
+                self._facts.put(_dimension("", name)[0], float(value))
+            elif isinstance(value, str) and _COUNT_ARGUMENTS.match(name):
+                self._texts.append(value)
+
+    def _date(self, date: str | None) -> None:
+        if date:
+            self._dates.add(date)
+
+
+_COMMON = {
+    "facts", "assumptions", "steps", "sources", "warnings", "tables", "charts", "verdict", "next_steps", "suggestions",
+}  # fmt: skip
+
+
+@lru_cache(maxsize=8192)
+def _quoted_in(text: str) -> tuple[tuple[Quantity, tuple[str, ...]], ...]:
+    """The quantities of a tool's words with the entities beside each. Cached: tools repeat their words."""
+    text = REFERENCE.sub(" ", text[:20_000])
+    names = mentions(text)
+    sentences = Sentences(text)
+    found = []
+    for quantity in quantities(text, name_spans(text, names)):
+        _sentence, start, end = sentences.at(quantity.start)
+        found.append((quantity, tuple(mention.id for mention in names if start <= mention.start < end)))
+    return tuple(found)
+
+
+def _printed(text: str, facts: Mapping[str, Mapping[str, Any]]) -> str:
+    def show(match: re.Match[str]) -> str:
+        fact = facts.get(match[1].strip())
+        return show_fact(Fact.model_validate(fact), (match[2] or "").strip()) if fact else " "
+
+    return REFERENCE.sub(show, text) if "[[" in text else text
+
+
+def _dimension(unit: str, name: str) -> tuple[str, float]:
+    if unit == "h" and "gpu_hour" in name.lower().replace("-", "_"):
+        return "gpu-time", 3600.0
+    dimension = _DIMENSIONS.get(unit, "count")
+    if dimension == "count":
+        lowered = name.lower()
+        dimension = next((counted for pattern, counted in _COUNTED if pattern.search(lowered)), "count")
+    return dimension, _SCALES.get(unit, 1.0)
+
+
+def _coarse_step(shown: float, step: float) -> float:
+    """After "about", trailing zeros are rounding: the place of the last digit that is not zero, two digits at least."""
+    digits = round(shown / step)
+    place = 1
+    while digits and digits % (place * 10) == 0:
+        place *= 10
+    while place > 1 and digits // place < 10:
+        place //= 10
+    return step * place
+
+
+def _speaks_of(named: list[Mention], about: tuple[str, ...]) -> bool:
+    """Whether the entities of the sentence go with those of a fact, kind by kind; a kind that either lacks is free."""
+    by_kind: dict[str, list[Mention]] = {}
+    for mention in named:
+        by_kind.setdefault(mention.kind, []).append(mention)
+    for kind, group in by_kind.items():
+        entities = [name for name in about if kind_of(name) == kind]
+        if entities and not any(
+            mention.fits(name) or mention.fits(id_of(name)) or words_of(name) <= mention.words
+            for mention in group
+            for name in entities
+        ):
+            return False
+    return True
+
+
+def _entities(arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    found: list[str] = []
+    for value in arguments.values():
+        if isinstance(value, Mapping):
+            found += _entities(value)
+        elif isinstance(value, str):
+            if kind_of(value):
+                found.append(value)
+        elif isinstance(value, (list, tuple)):
+            found += [item for item in value if isinstance(item, str) and kind_of(item)]
+    return tuple(found)
+
+
+def _strings(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Mapping):
+        return [text for item in value.values() for text in _strings(item)]
+    if isinstance(value, (list, tuple)):
+        return [text for item in value for text in _strings(item)]
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return [format_value(value, "")]
+    return []
