@@ -54,7 +54,9 @@ def stage_peak(job: Job, shape: Shape, recipe: Recipe, cut: Cut, first: bool, la
     twin = extras.trained_models
     early_grads = twin * states.grads if recipe.grads_persist or job.grad_accum > 1 else 0.0
     all_grads = twin * states.grads
-    fixed = twin * (states.weights + states.optimizer) + states.adapters + recipe.bucket + reference
+    # DistributedDataParallel keeps its buckets beside the gradients they are copied from.
+    bucket = recipe.bucket + (all_grads if job.sharding == "ddp" and job.n_gpus > 1 else 0.0)
+    fixed = twin * (states.weights + states.optimizer) + states.adapters + bucket + reference
     base = fixed + buffers.root + early_grads
     head_grads = buffers.head_grads if not early_grads else 0.0
     # Autocast caches every cast until the forward pass ends; the graph keeps them until backward has used them, unless
@@ -80,7 +82,7 @@ def stage_peak(job: Job, shape: Shape, recipe: Recipe, cut: Cut, first: bool, la
         "activations": 0.0,
         "logits": 0.0,
         "kv_cache": 0.0,
-        "gather_buffers": recipe.bucket + buffers.root,
+        "gather_buffers": bucket + buffers.root,
         "weight_casts": buffers.casts if phase == "forward" else late_casts,
         "dequantised": 0.0,
         "optimizer_temporary": 0.0,
@@ -88,12 +90,12 @@ def stage_peak(job: Job, shape: Shape, recipe: Recipe, cut: Cut, first: bool, la
     if phase == "step":
         parts |= {
             "gradients": all_grads, "optimizer_temporary": twin * states.step_temp, "weight_casts": 0.0,
-            "gather_buffers": recipe.bucket,
+            "gather_buffers": bucket,
         }  # fmt: skip
     elif phase == "generation":
         parts |= {
             "gradients": 0.0, "kv_cache": generation_bytes(job, shape, extras), "weight_casts": 0.0,
-            "gather_buffers": recipe.bucket + buffers.root + buffers.blocks,
+            "gather_buffers": bucket + buffers.root + buffers.blocks,
         }  # fmt: skip
     elif phase.startswith("backward"):
         end = phase == "backward end"

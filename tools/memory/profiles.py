@@ -61,7 +61,7 @@ def recipe_for(job: Job) -> Recipe:
     arch = job.arch
     family = "phi3" if arch.family == "phi" and arch.gated_mlp else arch.family
     return _recipe(
-        job.framework, job.precision, job.method, job.sharding, job.optimizer, job.fused_loss, family,
+        job.framework, job.precision, job.method, job.sharding, job.optimizer, job.fused_loss, job.compile, family,
         "gemma-2-" in arch.id.lower(), job.is_adapter,
     )  # fmt: skip
 
@@ -80,7 +80,7 @@ def convention_of(framework: Framework, precision: Precision, sharding: Sharding
 @lru_cache(maxsize=4096)
 def _recipe(
     framework: Framework, precision: Precision, method: Method, sharding: Sharding, optimizer: Optimizer,
-    fused_loss: bool, family: str, softcap: bool, adapter: bool,
+    fused_loss: bool, compiled: bool, family: str, softcap: bool, adapter: bool,
 ) -> Recipe:  # fmt: skip
     convention = convention_of(framework, precision, sharding)
     recipe = Recipe(name=framework, convention=convention, **_TRAINED[convention])  # type: ignore[arg-type]
@@ -100,6 +100,9 @@ def _recipe(
         recipe = _peft(recipe, framework, precision, sharding)
     if fused_loss:
         recipe = replace(recipe, loss="linear")
+    if compiled:
+        # Inductor recomputes pointwise chains in backward: norms keep their input, the MLP its two products.
+        recipe = replace(recipe, fused_norm=True, fused_mlp=True)
     traits = _TRAITS.get(family, {}) | (_HF_TRAITS.get(family, {}) if framework in HF_FRAMEWORKS else {})
     return replace(recipe, softcap=softcap, **traits)
 
