@@ -154,7 +154,7 @@ def resolve(given: WorkloadInput) -> Job:
     )  # fmt: skip
     precision: Precision = note("precision", given.precision, *_precision(given, method, adapter))
     checkpointing = _checkpointing(given, arch, note)
-    seq_len: int = note("seq_len", given.seq_len, min(2048, arch.max_seq_len or 2048), "common fine-tuning length")
+    seq_len: int = note("seq_len", given.seq_len, *_usual_length(arch))
     job = Job(
         arch=arch,
         task=given.task,
@@ -204,6 +204,18 @@ class _Noter:
             unit = _UNITS.get(name, "")
             self.assumed.append(Assumption(name=name, value=default, unit=unit, why=why, argument=name))
         return default
+
+
+def _usual_length(arch: Architecture) -> tuple[int, str]:
+    """Tokens of a sample where none are given: the images or audio a model is made for, or a usual text length."""
+    if arch.family in _IMAGE_TOKENS:
+        return _IMAGE_TOKENS[arch.family], "patches of one 224 x 224 image and the class token"
+    if arch.modality == "diffusion":
+        return 4608, "4,096 latent tokens of 1024 x 1024 pixels and 512 of text"
+    return min(2048, arch.max_seq_len or 2048), "common fine-tuning length"
+
+
+_IMAGE_TOKENS = {"vit": 197, "clip": 257}
 
 
 def _precision(given: WorkloadInput, method: str, adapter: bool) -> tuple[Precision, str]:

@@ -51,6 +51,13 @@ def _notes(job: Job, shape: Shape) -> tuple[str, ...]:
             "Weights, gradients and states only: the convolution shapes of this model are not held, so its activations "
             "are not modelled. They usually add several GB at 1024 x 1024 pixels, less with checkpointing."
         ]
+    if job.arch.family == "t5":
+        notes = ["Encoder and decoder are both counted with the sequence length."]
+    if job.offload != "none":
+        notes.append(
+            "Host memory is that of training; while loading, each process may hold a copy of the weights of its own "
+            "unless they are created on the meta device."
+        )
     if job.method in _METHOD_NOTES:
         notes.append(_METHOD_NOTES[job.method] if not job.adapter else _ADAPTER_REFERENCE)
     if job.method == "qlora" and job.framework == "hf":

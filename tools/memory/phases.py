@@ -24,6 +24,7 @@ from tools.memory.shapes import Shape
 from tools.memory.states import Cut, States, stage_layers, states_of
 from tools.workload import Job
 
+DECODER = 1.5  # a decoder block with cross-attention keeps about half as much again as an encoder block
 ASR_FRAMES = 1500  # Whisper's encoder sees 30 s of audio as 1,500 positions (Radford et al. 2022, section 2.2)
 
 
@@ -124,7 +125,9 @@ def _activations(
         flights = min(job.pp, job.grad_accum) if job.grad_accum > 1 else job.pp
     count = tokens
     if job.arch.modality == "asr":
-        count = job.micro_batch * (ASR_FRAMES + 1.5 * job.seq_len)  # encoder, and a decoder with cross-attention
+        count = job.micro_batch * (ASR_FRAMES + DECODER * job.seq_len)
+    elif job.arch.family == "t5":
+        count = tokens * (1 + DECODER)
     kept = count * per_token * flights
     if last:
         kept += tokens * _final_norm(shape, recipe, not job.is_adapter) / job.tp
@@ -154,7 +157,7 @@ def _final_norm(shape: Shape, recipe: Recipe, trained: bool) -> float:
 
 
 def _loss(job: Job, shape: Shape, recipe: Recipe, extras: Extras, tokens: float, last: bool) -> LossCost:
-    if not last or not extras.has_logits or job.arch.modality in ("encoder", "diffusion"):
+    if not last or not extras.has_logits or (job.arch.modality in ("encoder", "diffusion") and job.arch.family != "t5"):
         return LossCost(0.0, 0.0, 0.0)
     return loss_cost(shape, recipe, tokens, job.tp, not job.is_adapter, extras.no_grad_passes)
 
