@@ -34,6 +34,11 @@ def ref(name: str, value: float | None) -> str:
 
 def judge(report: Report, job: Job | None, bill: MemoryBill | None, gpu: Gpu | None, match: Match | None) -> Cause:
     """The cause that the figures speak for."""
+    adapter = job is not None and job.method not in ("full", "pretrain")
+    if report.kind == "unknown" or (report.place == "second" and adapter):
+        modelled = _by_model(report, job, bill, gpu)
+        if modelled is not None:
+            return modelled
     simple = _simple(report)
     if simple is not None:
         return simple
@@ -56,12 +61,37 @@ def judge(report: Report, job: Job | None, bill: MemoryBill | None, gpu: Gpu | N
     knobs = _knobs(report, job, bill, gpu, match)
     if knobs:
         first = knobs[0]
-        words = f"{first.words[0].upper()}{first.words[1:]} ({first.argument}={first.value}): [[knob_1]] per GPU "
-        words += "instead of [[modelled_peak]], [[knob_1_saving]] less."
         return Cause(
-            "shortage", f"{first.argument}={first.value}", "the job needs more than the card has", words, knobs
-        )
+            "shortage", f"{first.argument}={first.value}", "the job needs more than the card has", _knob_words(first),
+            knobs,
+        )  # fmt: skip
     return Cause("shortage", _generic(report)[0], "the job needs more than the card has", _generic(report)[1])
+
+
+def _by_model(report: Report, job: Job | None, bill: MemoryBill | None, gpu: Gpu | None) -> Cause | None:
+    """Without a message or a moment: whether the job as described fits the card at all."""
+    if bill is None or gpu is None:
+        return None
+    if bill.peak_bytes > gpu.usable_bytes:
+        knobs = _knobs(report, job, bill, gpu, None)
+        return Cause(
+            "shortage", f"{knobs[0].argument}={knobs[0].value}" if knobs else None,
+            "the job as described needs [[modelled_peak]] per GPU, more than the card has",
+            _knob_words(knobs[0]) if knobs else _generic(report)[1], knobs,
+        )  # fmt: skip
+    return Cause(
+        "fits_as_modelled", None,
+        "the job as described should fit, at [[modelled_peak]] per GPU: something in the run differs",
+        "Look for weights loaded in fp32, attention that stores its scores, recomputation that is off, a longer batch "
+        "than named, or another process on the card; the line that says 'out of memory' would tell which.",
+    )  # fmt: skip
+
+
+def _knob_words(first: Knob) -> str:
+    return (
+        f"{first.words[0].upper()}{first.words[1:]} ({first.argument}={first.value}): [[knob_1]] per GPU "
+        "instead of [[modelled_peak]], [[knob_1_saving]] less."
+    )
 
 
 def _fragmented(report: Report, bill: MemoryBill | None) -> bool:
@@ -84,11 +114,19 @@ def _simple(report: Report) -> Cause | None:
     """Causes that the kind of message alone decides."""
     if report.kind == "host":
         code = f" (exit code {report.exit_code})" if report.exit_code in ("-9", "137") else ""
+        moment = {"save": " while saving", "load": " while loading"}.get(report.place or "", "")
+        confirm = 'Confirm with dmesg ("Out of memory: Killed process"); then '
+        if moment:
+            _words, knob, first = _MOMENTS[report.place or ""]
+            first = first[0].lower() + first[1:]
+        else:
+            knob = "cpu_offload=none"
+            first = ("give the job more host memory or move less of it there: offload off, fewer loader workers, "
+                     "weights loaded once (low_cpu_mem_usage, sharded loading).")  # fmt: skip
         return Cause(
-            "host_memory", "cpu_offload=none",
-            f"host memory ended, not the card's{code}: the kernel kills the process, the GPU says nothing",
-            "Confirm with dmesg (\"Out of memory: Killed process\"); then give the job more host memory or move less "
-            "of it there: offload off, fewer loader workers, weights loaded once (low_cpu_mem_usage, sharded loading).",
+            "host_memory", knob,
+            f"host memory ended{moment}, not the card's{code}: the kernel kills the process, the GPU says nothing",
+            confirm + first,
         )  # fmt: skip
     if report.kind == "shared_memory":
         return Cause(
@@ -121,18 +159,78 @@ def _simple(report: Report) -> Cause | None:
             "cuBLAS or cuDNN found no room for its workspace: the card is full, though PyTorch did not say so",
             "Treat it as a full card: free a few hundred MB (smaller micro-batch), or check for wrong indices first.",
         )  # fmt: skip
+    if report.kind == "not_memory" and report.style == "NCCL watchdog":
+        return Cause(
+            "stalled_rank", None,
+            "this is not a memory error: one rank never came to a collective that the others waited for",
+            "Find the rank that is missing (the one without this message): a slow or dead data loader, a rank killed "
+            "for host memory, evaluation or saving on one rank, ranks that disagree on the number of steps, a "
+            "flapping link. TORCH_NCCL_TRACE_BUFFER_SIZE=2000 with TORCH_NCCL_DUMP_ON_TIMEOUT=1 names the call.",
+        )  # fmt: skip
     if report.kind == "not_memory":
         return Cause(
-            "not_memory", None, f"this is not a memory error ({report.style})",
-            "Find the first rank that failed or stalled: data loading, a rank killed for host memory, evaluation or "
-            "saving on one rank, a flapping link; NCCL_DEBUG=INFO and TORCH_NCCL_TRACE_BUFFER_SIZE=2000 show it.",
+            "not_memory", None, "this CUDA error is not about the amount of memory",
+            "Run once with CUDA_LAUNCH_BLOCKING=1: the trace then names the kernel. Wrong indices (token ids beyond "
+            "the vocabulary, labels) and builds for another architecture are the usual causes.",
         )  # fmt: skip
+    if report.kind == "described":
+        return _described(report.place or "")
     if report.kind == "unknown":
         return Cause(
             "unknown", None, "no memory message that I know is in this text",
             "Paste the line that says 'out of memory', or the last lines of dmesg when the process just vanished.",
         )  # fmt: skip
     return None
+
+
+def _described(moment: str) -> Cause:
+    """Causes by the moment that words name."""
+    words, knob, first = _MOMENTS[moment]
+    return Cause(moment, knob, words, first)
+
+
+# What ends memory at this moment, the setting, what to do.
+_MOMENTS = {
+    "save": (
+        "saving gathers what training keeps sharded: the whole model meets on one card, or in one host", "sharded save",
+        "Save sharded (distributed checkpoint, SHARDED_STATE_DICT; ZeRO-3: stage3_gather_16bit_weights_on_model_save "
+        "false) and merge afterwards; a full state dict needs offload_to_cpu and rank0_only. Adapters: save only them.",
+    ),
+    "kept": (
+        "what is logged is probably kept: a loss or logits held without .detach() keeps the step's whole graph",
+        ".item()",
+        "Log loss.item() and detached, reduced values, never logits; then compare torch.cuda.memory_allocated() "
+        "between steps: it should return to one figure.",
+    ),
+    "eval": (
+        "evaluation holds more than training: its batch is set apart (8 a device in Transformers), its logits are "
+        "turned to fp32 and kept for every batch", "per_device_eval_batch_size=1",
+        "Set per_device_eval_batch_size=1, prediction_loss_only=True (or preprocess_logits_for_metrics to an argmax) "
+        "and eval_accumulation_steps=1.",
+    ),
+    "varying": (
+        "the longest batch so far sets the peak: with lengths that vary the figure climbs each time that a longer one "
+        "comes, and the pieces that PyTorch kept for shorter ones no longer fit", "group_by_length or packing",
+        "Try the longest batch first, cap or pack lengths so that every step has the same number of tokens, and set "
+        f"{ALLOCATOR_KNOB}.",
+    ),
+    "climbs": (
+        "memory that climbs over steps is kept by something: tensors held between steps, or ever longer batches",
+        "memory_allocated()",
+        "Print torch.cuda.memory_allocated() and memory_reserved() every 50 steps: where allocated climbs, tensors are "
+        "kept (detach, .item()); where only reserved does, lengths vary (pack or cap them, expandable segments).",
+    ),
+    "load": (
+        "loading takes more than running: full weights in fp32, on every rank, beside their copies",
+        "low_cpu_mem_usage=true",
+        "Load in bf16 or 4 bits with low_cpu_mem_usage (FSDP: on rank 0 only, sync_module_states), then shard.",
+    ),
+    "second": (
+        "optimizer states are made at the first optimizer step: the forward and backward pass before it fit, the "
+        "moments beside them do not", "optimizer=adamw_8bit",
+        "Use 8-bit AdamW, shard optimizer states (ZeRO-1 or higher), or train adapters.",
+    ),
+}  # fmt: skip
 
 
 def _knobs(

@@ -12,6 +12,7 @@ from tools.diagnose.causes import Cause, judge
 from tools.diagnose.identify import Match, identify
 from tools.diagnose.oom_words import write
 from tools.diagnose.patterns import MAX_TEXT, Report, parse
+from tools.diagnose.symptoms import described
 from tools.errors import MissingValue
 from tools.memory import MemoryBill, estimate
 from tools.registry import tool
@@ -25,7 +26,9 @@ class DiagnoseOomInput(WorkloadInput):
     model: str | dict[str, Any] | None = Field(  # type: ignore[assignment]
         default=None, description="Known name, hub id, bare size or parameters; without it only the message is read."
     )
-    traceback: str = Field(description="The error as printed: traceback, log lines, dmesg or exit code.")
+    traceback: str = Field(
+        description="The error as printed (traceback, log, dmesg, exit code), else what happened and when."
+    )
     gpu: str | None = Field(default=None, description="Card, e.g. 'RTX 4090'; else the capacity in the message counts.")
     host_ram_gb: float | None = Field(default=None, gt=0, description="Host memory of the machine, GB.")
 
@@ -33,7 +36,7 @@ class DiagnoseOomInput(WorkloadInput):
 class DiagnoseOomResult(ToolResult):
     """The cause and the knob."""
 
-    cause: str = Field(description="fragmentation, shortage, other_process, host_memory, shared_memory, kv_cache, ...")
+    cause: str = Field(description="fragmentation, shortage, other_process, host_memory, eval, save, varying, ...")
     style: str = Field(description="What printed the message.")
     tensor: str | None = Field(default=None, description="What the failed allocation was, where its size says so.")
     knob: str | None = Field(default=None, description="The one change to make first, as argument=value.")
@@ -59,6 +62,8 @@ def diagnose_oom(given: DiagnoseOomInput) -> DiagnoseOomResult:
     if not given.traceback.strip():
         raise MissingValue("missing_argument", "Paste the error message.", field="traceback")
     report = parse(given.traceback[:MAX_TEXT])
+    if report.kind == "unknown":
+        report = described(given.traceback[:MAX_TEXT]) or report
     gpu = find_gpu(given.gpu).value if given.gpu else None
     job = _job(given)
     bill = estimate(job) if job else None

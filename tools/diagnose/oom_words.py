@@ -20,6 +20,8 @@ SOURCES = (
     SourceRef(id="pytorch-memory", title="PyTorch CUDA memory management", as_of="2026-11-30",
               url="https://pytorch.org/docs/stable/notes/cuda.html#memory-management"),
 )  # fmt: skip
+SMALL = 250_000_000  # elements; a gigabyte takes a second on a slow link
+EVAL_BATCH = 8  # per device, the default of Transformers' Trainer
 UNEXPLAINED = 1.35  # held over modelled: beyond this the run is not the one described
 
 
@@ -59,7 +61,9 @@ def write(
             "Offloading needs [[host_ram_needed]] of host memory; the machine has [[host_ram_given]]."
         )
     if report.kind == "host" and job is not None:
-        _host(result, job)
+        _host(result, job, report.place)
+    if report.kind == "described" and job is not None:
+        _moment(result, job, report.place)
     result.warnings += _warnings(report, bill)
 
     if job is None and report.kind == "gpu":
@@ -94,6 +98,11 @@ def _figures(report: Report) -> list[Fact]:
     ):
         if count is not None:
             facts.append(_fact(name, count, label, unit="tokens", basis="the message"))
+    if report.stalled_seconds:
+        facts.append(_fact("stalled", report.stalled_seconds, "waited", unit="s", basis="the message"))
+    if report.stalled_elements:
+        facts.append(_fact("stalled_bytes", 4.0 * report.stalled_elements, "of the collective, at most",
+                           basis="elements x 4 B"))  # fmt: skip
     if report.cache_needed and report.cache_available and report.tokens_wanted:
         fits = int(report.tokens_wanted * report.cache_available / report.cache_needed)
         facts.append(_fact("tokens_stored", fits, "tokens that the cache holds", unit="tokens", kind="modelled",
@@ -149,6 +158,11 @@ def _verdict(report: Report, cause: Cause, match: Match | None) -> str:
 
 def _extra(report: Report, cause: Cause, job: Job | None, bill: MemoryBill | None, match: Match | None) -> list[str]:
     extra = []
+    if report.stalled_elements and report.stalled_elements < SMALL and report.stalled_seconds:
+        extra.append(
+            "It waited [[stalled]] for [[stalled_bytes]], which any link moves in under a second: a stall, not a slow "
+            "network; a longer timeout helps only where one rank saves or evaluates that long."
+        )
     if report.cache_flushes:
         extra.append("The allocator was flushing its cache before: a second sign of memory in pieces.")
     if report.kind == "kv_cache" and (report.tokens_stored or report.cache_needed):
@@ -168,22 +182,62 @@ def _extra(report: Report, cause: Cause, job: Job | None, bill: MemoryBill | Non
     return extra
 
 
-def _host(result: ToolResult, job: Job) -> None:
-    """What host memory this job can take: weights loaded by every rank of a machine, and offloaded states."""
+def _host(result: ToolResult, job: Job, moment: str | None) -> None:
+    """What host memory this job can take: weights loaded by every rank, offloaded states, a gathered model."""
     ranks = min(job.n_gpus, 8)
-    loading = 4.0 * job.arch.total_params * ranks
-    result.facts.append(
-        _fact("host_ram_loading", loading, "host memory when every rank of a machine loads fp32 weights",
-              kind="modelled", basis=f"{ranks} ranks x 4 B a weight")
-    )  # fmt: skip
-    result.next_steps.append("Loading fp32 weights on every rank takes [[host_ram_loading]]: load bf16, on one rank.")
+    weights = 4.0 * job.arch.total_params
+    if moment != "save":
+        result.facts.append(
+            _fact("host_ram_loading", weights * ranks, "host memory when every rank of a machine loads fp32 weights",
+                  kind="modelled", basis=f"{ranks} ranks x 4 B a weight")
+        )  # fmt: skip
+        result.next_steps.append(
+            "Loading fp32 weights on every rank takes [[host_ram_loading]]: load bf16, on one rank."
+        )
     offloaded = estimate(job if job.offload != "none" else replace(job, offload="optimizer"))
-    if offloaded.host_ram_bytes:
+    if offloaded.host_ram_bytes and moment != "load":
         result.facts.append(
             _fact("host_ram_offload", offloaded.host_ram_bytes, "host memory that offloaded optimizer states need",
                   kind="modelled", basis="memory model")
         )  # fmt: skip
         result.next_steps.append("Offloaded optimizer states need [[host_ram_offload]] of host memory.")
+    if moment == "save":
+        result.facts.append(
+            _fact("host_ram_saving", weights, "fp32 weights gathered on one rank", kind="exact", basis="4 B a weight")
+        )
+        words = "Gathered on one rank, fp32 weights take [[host_ram_saving]] beside that"
+        if job.method in ("full", "pretrain"):
+            result.facts.append(
+                _fact("host_ram_saving_states", 3 * weights, "weights and AdamW's moments gathered on one rank",
+                      kind="exact", basis="12 B a weight")
+            )  # fmt: skip
+            words += ", with AdamW's moments [[host_ram_saving_states]]"
+        result.next_steps.append(f"{words}; a sharded checkpoint gathers nothing.")
+
+
+def _moment(result: ToolResult, job: Job, moment: str | None) -> None:
+    """The bytes behind the moment that the words name."""
+    params = job.arch.total_params
+    if moment == "save":
+        result.facts.append(
+            _fact("gathered_model", 2.0 * params, "the whole model in 16 bits, gathered in one place", kind="exact",
+                  basis="2 B a weight")
+        )  # fmt: skip
+        result.next_steps.append("Gathered in 16 bits this model is [[gathered_model]], whatever each card holds.")
+    elif moment == "load":
+        result.facts.append(
+            _fact("loaded_model", 4.0 * params, "weights in fp32 while loading", kind="exact", basis="4 B a weight")
+        )
+        result.next_steps.append("In fp32 the weights are [[loaded_model]] for each process that loads them.")
+    elif moment == "eval":
+        logits = 4.0 * EVAL_BATCH * job.seq_len * job.arch.vocab_size
+        result.facts.append(
+            _fact("eval_logits", logits, f"fp32 logits of an evaluation batch of {EVAL_BATCH}", kind="exact",
+                  basis=f"{EVAL_BATCH} x {job.seq_len} tokens x {job.arch.vocab_size} x 4 B")
+        )  # fmt: skip
+        result.next_steps.append(
+            f"The fp32 logits of one evaluation batch of {EVAL_BATCH} sequences this long take [[eval_logits]]."
+        )
 
 
 def _warnings(report: Report, bill: MemoryBill | None) -> list[Warn]:

@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal[
-    "gpu", "host", "shared_memory", "kv_cache", "loading", "paged_optimizer", "library_handle", "not_memory", "unknown"
+    "gpu",
+    "host",
+    "shared_memory",
+    "kv_cache",
+    "loading",
+    "paged_optimizer",
+    "library_handle",
+    "not_memory",
+    "described",
+    "unknown",
 ]
 MAX_TEXT = 200_000
 _SIZE = r"([\d.,]+)\s*(bytes?|[KMGT]i?B)"
@@ -45,6 +54,8 @@ class Report:
     cache_available: float | None = None
     host_resident: float | None = None
     exit_code: str | None = None
+    stalled_seconds: float | None = None  # NCCL watchdog: how long the collective waited, and its elements
+    stalled_elements: int | None = None
 
 
 def parse(text: str) -> Report:
@@ -227,7 +238,13 @@ def _library(text: str) -> Report | None:
 
 def _not_memory(text: str) -> Report | None:
     if re.search(r"collective operation timeout|Watchdog caught|ncclRemoteError|NCCL timeout", text):
-        return Report("not_memory", "NCCL watchdog: a rank stalled")
+        waited = re.search(r"ran for (\d+) milliseconds|Timeout\(ms\)=(\d+)", text)
+        elements = re.search(r"NumelIn=(\d+)", text)
+        return Report(
+            "not_memory", "NCCL watchdog",
+            stalled_seconds=int(waited[1] or waited[2]) / 1e3 if waited else None,
+            stalled_elements=int(elements[1]) if elements else None,
+        )  # fmt: skip
     if re.search(r"no kernel image is available|device-side assert|illegal memory access", text):
         return Report("not_memory", "a CUDA error that is not about the amount of memory")
     return None

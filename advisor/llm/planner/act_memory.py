@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from advisor.llm.planner.decide import ADAPTERS, LARGE_DATA, MAX_CALLS, PREFERENCE, TALK, Decider, action, fields
@@ -130,11 +131,15 @@ def inference(d: Decider) -> None:
     d.know("side")
 
 
+# What a failure's words say without a model or a pasted message: the moment, or the bytes asked for.
+_TELLS = re.compile(r"tried to allocate|climb|creep|grow|leak|\bsav(?:e|ing)\b|\beval|logging|\bload(?:s|ing)?\b")
+
+
 @action("oom")
 def oom(d: Decider) -> None:
     """What filled the card."""
     text = (d.turn.log + "\n" + d.turn.text).strip() or d.state.text
-    if "diagnose_oom" in d.tools and (d.turn.log or d.model() is not None or "tried to allocate" in text.lower()):
+    if "diagnose_oom" in d.tools and (d.turn.log or d.model() is not None or _TELLS.search(text.lower())):
         pasted: dict[str, Any] = {
             name: text[:20_000] for name in ("traceback", "text", "log") if name in fields("diagnose_oom")
         }

@@ -39,10 +39,14 @@ def _only_changes(turn: Slots, own: tuple[str, ...]) -> bool:
 _SHORT = 60  # characters; longer messages are questions of their own
 
 
+# Failures that the tool for memory errors reads as well, and says that they are none.
+_CRASHES = ("watchdog caught", "is killed by signal", "illegal memory access")
+
+
 def _ordered(turn: Slots, state: Slots) -> tuple[str, ...]:
     intents = list(turn.intents)
     cues = turn.cues
-    if "log" in cues and "oom" in cues:
+    if "log" in cues and ("oom" in cues or any(words in turn.log.lower() for words in _CRASHES)):
         return ("oom",)
     if cues & {"hang"} and "driver" in intents and "interconnect" in intents:
         return ("driver",) if turn.get("n_nodes") is None else ("interconnect",)

@@ -166,3 +166,53 @@ def test_a_long_paste_is_read_in_time_and_an_empty_one_refused() -> None:
     assert ask("x" * 150_000 + V21).cause == "fragmentation"
     with pytest.raises(InputProblem):
         ask("  ")
+
+
+@pytest.mark.parametrize(
+    ("words", "cause", "knob"),
+    [
+        ("var len data, no packing: starts with 41 GB, slowly climbs, oom at step 1300", "varying", "packing"),
+        ("oom at step 2 after we added METRICS logging. memory leak?", "kept", "item"),
+        ("was fine for 200 steps, OOMd exactly when eval started", "eval", "eval_batch_size=1"),
+        ("save_pretrained OOMs on gpu", "save", "sharded"),
+        ("trains ok, killed on save", "host_memory", "sharded"),
+        ("eats 2tb of ram while loading on an 8 gpu node", "host_memory", "low_cpu_mem_usage"),
+        ("memory grows every epoch until it ooms", "climbs", "memory_allocated"),
+    ],
+)
+def test_without_a_message_the_moment_in_the_words_decides(words: str, cause: str, knob: str) -> None:
+    result = ask(words)
+    assert result.cause == cause
+    assert knob in (result.knob or "")
+
+
+def test_a_model_that_is_gathered_or_loaded_whole_is_counted_in_bytes() -> None:
+    saved = ask("killed on save", model="llama-2-70b", method="full", n_gpus=8, sharding="fsdp")
+    assert saved.fact("host_ram_saving").value == pytest.approx(4 * 68.98e9, rel=0.001)
+    assert saved.fact("host_ram_saving_states").value == pytest.approx(12 * 68.98e9, rel=0.001)
+    loaded = ask("eats all the ram while loading", model="llama-2-70b", method="full", n_gpus=8, sharding="fsdp")
+    assert loaded.fact("host_ram_loading").value == pytest.approx(8 * 4 * 68.98e9, rel=0.001)
+    evaluated = ask("OOM when eval starts", model="llama-2-7b", method="lora", seq_len=2048)
+    assert evaluated.fact("eval_logits").value == 8 * 2048 * 32000 * 4
+
+
+def test_without_a_moment_the_memory_model_says_whether_it_should_fit() -> None:
+    short = ask("instant OOM, expected?", model="llama-2-7b", method="full", gpu="A100 80GB")
+    assert short.cause == "shortage"
+    assert short.knob
+    fits = ask("it ooms", model="llama-2-7b", method="qlora", gpu="A100 80GB")
+    assert fits.cause == "fits_as_modelled"
+    adapters = ask("OOM after step 1", model="mixtral-8x7b", method="qlora", gpu="A100 80GB")
+    assert adapters.cause == "fits_as_modelled"  # adapters' moments are too small to be the reason
+    assert ask("OOM after step 1", model="llama-3-8b", method="full", gpu="H200").cause == "second"
+
+
+def test_a_stalled_collective_is_told_from_a_slow_link() -> None:
+    result = ask(
+        "[rank5]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=18422, OpType=ALLREDUCE, "
+        "NumelIn=1048576, Timeout(ms)=1800000) ran for 1800081 milliseconds before timing out."
+    )
+    assert result.cause == "stalled_rank"
+    assert result.fact("stalled").value == pytest.approx(1800.081)
+    assert result.fact("stalled_bytes").value == 4 * 1048576
+    assert any("not a slow network" in step for step in result.next_steps)
