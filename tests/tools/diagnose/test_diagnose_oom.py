@@ -81,7 +81,7 @@ def test_hip_is_read_as_cuda_is_and_names_its_own_variable() -> None:
         ("kernel: Out of memory: Killed process 1234 (python) total-vm:9kB, anon-rss:65536kB", "host_memory"),
         ("RuntimeError: DefaultCPUAllocator: can't allocate memory: you tried to allocate 4096 bytes", "host_memory"),
         ("DataLoader worker (pid 4471) is killed by signal: Bus error. out of shared memory.", "shared_memory"),
-        ("Watchdog caught collective operation timeout: WorkNCCL(SeqNum=18422, OpType=ALLREDUCE", "not_memory"),
+        ("Watchdog caught collective operation timeout: WorkNCCL(SeqNum=18422, OpType=ALLREDUCE", "stalled_rank"),
         ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "not_memory"),
         ("Error out of memory at line 380 in file /x/csrc/pythonInterface.c", "paged_optimizer"),
         ("Some modules are dispatched on the CPU or the disk. Make sure you have enough GPU RAM", "loading"),
@@ -213,6 +213,6 @@ def test_a_stalled_collective_is_told_from_a_slow_link() -> None:
         "NumelIn=1048576, Timeout(ms)=1800000) ran for 1800081 milliseconds before timing out."
     )
     assert result.cause == "stalled_rank"
-    assert result.fact("stalled").value == pytest.approx(1800.081)
+    assert result.fact("stalled").value == pytest.approx(1800, rel=1e-3)
     assert result.fact("stalled_bytes").value == 4 * 1048576
     assert any("not a slow network" in step for step in result.next_steps)
