@@ -28,6 +28,7 @@ def find_models(text: str) -> list[ModelMention]:
     """Every model that lower-cased ``text`` names, in order."""
     finder = _Finder(text)
     finder.closed()
+    finder.hub_ids()
     finder.unmodelled()
     finder.known()
     finder.families()
@@ -86,14 +87,17 @@ class _Finder:
             if sized:
                 self.add(*sized)
 
-    def other_names(self) -> None:
-        """Hub ids, and words glued to a size ("zephyr-7b")."""
+    def hub_ids(self) -> None:
+        """Whole hub ids, before a family's name inside one is taken for the model."""
         for match in _pattern("hub_id").finditer(self.text):
             if re.search(r"[a-z]{3}", match[1]) and re.search(r"\d|instruct|base|chat", match[1].split("/")[1]):
                 mention = _resolve(match[1], match.start())
                 if mention.kind == "unknown":
                     mention = replace(mention, kind="hub", argument=match[1])
                 self.add(mention, match.end())
+
+    def other_names(self) -> None:
+        """Words glued to a size ("zephyr-7b")."""
         plain = frozenset(grammar.data("names")["size_prefixes"])
         for match in _pattern("name_with_size").finditer(self.text):
             word = match[1].rstrip("-_.")
