@@ -27,6 +27,7 @@ def gpu_rows(keyed: Keyed) -> list[dict[str, Any]]:
         cards = dict.fromkeys(gpu_key(alias).card for alias in aliases)
         short = {re.sub(r"^[rg]tx", "", card) for card in cards if re.match(r"[rg]tx(\d{4}|a\d|pro)", card)}
         facts = {"memory": row["memory_gb"], "form": _form(gpu_id, row), "memory_type": row.get("memory_type")}
+        facts["socket"] = row.get("form")
         for card in dict.fromkeys([*cards, *sorted(short)]):
             out.append({"card": card, "id": gpu_id, **facts, "how": "exact"})
     by_id = {row["id"]: row for row in out}
@@ -63,7 +64,8 @@ def _model_rows(keyed: Keyed) -> list[dict[str, Any]]:
         variants += [(model_key(name), model_id, about) for name in row.get("variants_same_architecture") or ()]
         loose += [(key.stripped(), model_id, about) for key in keys]
     for key, model_id, about in loose:  # the short form of "Qwen3-VL-8B-Instruct" is a name too, if still free
-        exact.setdefault(key.text, _row("models", key.text, model_id, "exact", *about))
+        for name in (key.text, key.with_size_last().text):
+            exact.setdefault(name, _row("models", name, model_id, "exact", *about))
     exact.pop("", None)
     out += exact.values()
     for key, model_id, about in variants:

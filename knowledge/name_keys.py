@@ -23,6 +23,9 @@ _QUANTISED, _TUNING, _FILLER = (frozenset(_MODEL[word]) for word in ("quantised"
 _QUANT_SUFFIX = re.compile(
     r"(?:^|[\s\-_.:(])(?:unsloth-bnb|bnb-4bit|[2-8]-?bit|i?q\d(?:_[a-z0-9]+)*|w\d+a\d+)(?=$|[\s\-_.:)])"
 )
+_QUANT_WORD = re.compile(
+    r"(?<![a-z0-9])(?:" + "|".join(word for word in sorted(_QUANTISED, key=len, reverse=True)) + r")(?![a-z0-9])"
+)
 _MODEL_TOKEN = re.compile(
     r"\d+x\d+(?:\.\d+)?b?"  # 8x7b
     r"|[ae]\d+(?:\.\d+)?b(?![a-z0-9])"  # a3b active, e4b effective
@@ -33,12 +36,13 @@ _MODEL_TOKEN = re.compile(
 _SIZE = re.compile(r"\d+(?:\.\d+)?[bmkt]\d?|\d+x\d+(?:\.\d+)?b")
 _ACTIVE = re.compile(r"[ae]\d+(?:\.\d+)?b")
 _VERSION = re.compile(r"\d+(?:\.\d+)*")
+_CONTEXT = re.compile(r"\d+k")  # "128k": a longer context of the same architecture
 _DATE = re.compile(r"(?:0[1-9]|1[0-2])[0-3]\d|2[3-6](?:0[1-9]|1[0-2])|20\d{4,6}")
 
 _GPU = GRAMMAR["gpus"]
 _GPU_FILLER, _SXM_WORDS = frozenset(_GPU["filler"]), frozenset(_GPU["sxm_words"])
 _GPU_MEMORY = re.compile(r"(?<![a-z0-9.])(\d{1,4}(?:\.\d+)?)\s*(?:gi?b?|gigs?|gigabytes?)(?![a-z0-9])")
-_GPU_FORM = re.compile(r"(?<![a-z])(sxm|oam|nvl(?!\d)|pci\s?-?\s?e(?:xpress)?)(?![a-z])\s?\d?")
+_GPU_FORM = re.compile(r"(?<![a-z])(sxm|oam|nvl(?!\d)|pci\s?-?\s?e(?:xpress)?)(?![a-z])(?:\s?([2-6])(?!\d))?")
 _MEMORY_SIZES = frozenset({4, 6, 8, 10, 11, 12, 16, 20, 22, 24, 32, 40, 48, 64, 72, 80, 94, 95, 96, 128, 141, 144, 180,
                            186, 192, 256, 288, 512})  # fmt: skip
 
@@ -76,15 +80,19 @@ class ModelKey:
         return ModelKey((*[t for t in self.tokens if t not in sizes], *sizes), self.quantised)
 
     def stripped(self) -> ModelKey:
-        """Without words that do not change the architecture: instruct, chat, base, dates, filler."""
-        kept = tuple(t for t in self.tokens if t not in _TUNING | _FILLER and not (_DATE.fullmatch(t) and len(t) >= 4))
-        return ModelKey(kept, self.quantised)
+        """Without words that do not change the architecture: instruct, chat, base, dates, context length, filler."""
+
+        def idle(token: str) -> bool:
+            dated = len(token) >= 4 and _DATE.fullmatch(token)
+            return token in _TUNING | _FILLER or bool(dated) or bool(_CONTEXT.fullmatch(token))
+
+        return ModelKey(tuple(token for token in self.tokens if not idle(token)), self.quantised)
 
 
 def model_key(text: str) -> ModelKey:
     """The tokens of a model name, its owner ("meta-llama/") and quantisation suffix taken off."""
     name = fold(text).rsplit("/", 1)[-1] if _has_owner(text) else fold(text)
-    without = _QUANT_SUFFIX.sub(" ", name)
+    without = _QUANT_WORD.sub(" ", _QUANT_SUFFIX.sub(" ", name))
     quantised = without != name
     plain = re.sub(r"(?<=\d)_(?=\d)", ".", without)
     plain = re.sub(r"(?<![a-z])v(?=\d)", "", plain)
@@ -131,6 +139,7 @@ class GpuKey:
     memory: float | None
     form: str | None
     memory_type: str | None
+    socket: str | None = None  # "SXM5" where the generation of the form was written too
 
 
 @lru_cache(maxsize=4096)
@@ -145,10 +154,11 @@ def gpu_key(text: str) -> GpuKey:
     found = re.search(r"(?<![a-z])(hbm2e|hbm2|hbm3e|hbm3)(?![a-z0-9])", name)
     memory_type = {"hbm2": "HBM2", "hbm2e": "HBM2e", "hbm3": "HBM3", "hbm3e": "HBM3e"}[found[1]] if found else None
     name = re.sub(r"(?<![a-z0-9])\d{2,4}\s?w(?:atts?)?(?![a-z0-9])", " ", name)
-    form = None
+    form = socket = None
     found = _GPU_FORM.search(name)
     if found:
         form = "pcie" if found[1].startswith("pci") else found[1]
+        socket = f"SXM{found[2]}" if form == "sxm" and found[2] else None
         name = name[: found.start()] + " " + name[found.end() :]
     words = name.split()
     if any(word in _SXM_WORDS for word in words) and len(words) > 1 and "spark" not in words:
@@ -157,7 +167,7 @@ def gpu_key(text: str) -> GpuKey:
     if memory is None and len(kept) > 1 and kept[-1].isdigit() and int(kept[-1]) in _MEMORY_SIZES:
         memory = float(kept.pop())
     card = re.sub(r"[^a-z0-9+]", "", "".join(kept))
-    return GpuKey(card, memory, form, memory_type)
+    return GpuKey(card, memory, form, memory_type, socket)
 
 
 def squash(text: str, kind: str) -> str:
@@ -170,4 +180,4 @@ def squash(text: str, kind: str) -> str:
 
 def _has_owner(text: str) -> bool:
     """Whether this is "owner/name" rather than a name with a slash in it ("vit-b/16")."""
-    return bool(re.fullmatch(r"\s*[A-Za-z][\w.\-]*/[\w.\-]*[A-Za-z][\w.\-]*\s*", text[: 2 * MAX_NAME]))
+    return bool(re.fullmatch(r"\s*(?=[\w.\-]*[A-Za-z])\w[\w.\-]*/[\w.\-]*[A-Za-z][\w.\-]*\s*", text[: 2 * MAX_NAME]))

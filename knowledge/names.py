@@ -261,9 +261,9 @@ def _find_gpu(asked: str) -> Found | None:
 def _match_gpu(asked: str, name: str) -> Found | None:
     key = gpu_key(name)
     stored = connection().execute(
-        "select id, memory, form, memory_type, how from gpu_names where card = ? order by rowid", (key.card,)
+        "select id, memory, form, memory_type, socket, how from gpu_names where card = ? order by rowid", (key.card,)
     )
-    rows = [_Card(str(r["id"]), float(r["memory"]), r["form"], r["memory_type"], str(r["how"])) for r in stored]
+    rows = [_Card(r["id"], float(r["memory"]), r["form"], r["memory_type"], r["socket"], r["how"]) for r in stored]
     guess = [row.id for row in rows if row.how == "ambiguous"]
     if guess and key.form is None:
         return _guessed(asked, guess[0], guess[1:])
@@ -279,6 +279,9 @@ def _match_gpu(asked: str, name: str) -> Found | None:
         return None
     preferred = [gpu_id for gpu_id in GRAMMAR["gpus"]["defaults"].get(key.card, ()) if gpu_id in ids]
     best = (preferred or ids)[0]
+    socket = next(row.socket for row in fitting if row.id == best)
+    if key.socket and socket and socket != key.socket:
+        return Found(best, f"{asked!r} read as {best}, whose socket is {socket}.", tuple(ids[1:]))
     return _guessed(asked, best, ids) if len(ids) > 1 else Found(best, memory_gb=chosen)
 
 
@@ -288,6 +291,7 @@ class _Card:
     memory: float
     form: str | None
     memory_type: str | None
+    socket: str | None
     how: str
 
 

@@ -40,6 +40,9 @@ from knowledge.models import all_models, find_model
         ("gpt_bigcode-santacoder", "bigcode/gpt_bigcode-santacoder"),
         ("tiny-llama", "TinyLlama/TinyLlama-1.1B-Chat-v1.0"),
         ("huggyllama/llama-7b", "huggyllama/llama-7b"),
+        ("01-ai/Yi-34B-Chat", "01-ai/Yi-34B"),
+        ("llama 3.2 vision 11b", "meta-llama/Llama-3.2-11B-Vision"),
+        ("llama-3-8b-Instruct-262k", "meta-llama/Meta-Llama-3-8B"),
     ],
 )
 def test_usual_spellings_of_models_resolve_without_remark(asked: str, model_id: str) -> None:
@@ -79,6 +82,9 @@ def test_ambiguous_models_take_a_default_and_say_so(asked: str, model_id: str, a
         ("TheBloke/Mistral-7B-v0.1-GPTQ", "mistralai/Mistral-7B-v0.1"),
         ("Qwen2.5-7B-Instruct-AWQ", "Qwen/Qwen2.5-7B"),
         ("llama3.1:8b-instruct-q4_K_M", "meta-llama/Llama-3.1-8B"),
+        ("Llama-3.1-8B-Instruct-FP8", "meta-llama/Llama-3.1-8B"),
+        ("deepseek-r1:70b", "deepseek-ai/DeepSeek-R1-Distill-Llama-70B"),
+        ("Yi-1.5-9B-Chat", "01-ai/Yi-9B"),
     ],
 )
 def test_a_guess_is_never_silent(asked: str, model_id: str) -> None:
@@ -170,6 +176,7 @@ def test_usual_spellings_of_gpus_resolve_without_remark(asked: str, gpu_id: str)
         ("rtx 6000", "RTX-6000-Ada", "RTX-A6000"),
         ("4060 ti", "RTX-4060-Ti-16GB", "RTX-4060-Ti-8GB"),
         ("3060", "RTX-3060-12GB", "RTX-3060-8GB"),
+        ("A100 SXM4", "A100-SXM4-80GB", "A100-SXM4-40GB"),
     ],
 )
 def test_ambiguous_gpus_take_a_default_and_say_so(asked: str, gpu_id: str, alternative: str) -> None:
@@ -208,6 +215,12 @@ def test_a_count_is_not_part_of_a_name(asked: str, card: str, count: int) -> Non
     assert problem.value.hint is not None
     assert repr(card) in problem.value.hint
     assert f"n_gpus={count}" in problem.value.hint
+
+
+def test_a_wrong_socket_is_said() -> None:
+    match = find_gpu("H100 SXM4")
+    assert match.value.id == "H100-SXM5"
+    assert match.note == "'H100 SXM4' read as H100-SXM5, whose socket is SXM5."
 
 
 def test_a_system_on_chip_takes_the_stated_memory() -> None:
