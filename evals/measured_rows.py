@@ -46,6 +46,9 @@ def read_row(row: Row) -> Case:
     n_gpus = _first_number(row.get("n_gpus"), open_points, "n_gpus", 1)
     tp, pp, cp, ep = _parallel(row, text, open_points)
     n_gpus = max(n_gpus, tp * pp * cp)
+    passes = _grad_accum(row, pp)
+    if pp > 1 and "local batch" in (row.get("micro_batch") or "").lower():
+        batch, passes = 1, batch  # torchtitan cuts a local batch into micro-batches of one
     given: dict[str, Any] = {
         "model": {"params_b": 1},
         "method": _method(row, adapter_like),
@@ -53,7 +56,7 @@ def read_row(row: Row) -> Case:
         "optimizer": _optimizer(row),
         "seq_len": seq,
         "micro_batch": batch,
-        "grad_accum": _grad_accum(row, pp),
+        "grad_accum": passes,
         "activation_checkpointing": _checkpointing(row, framework, open_points),
         "attention": _attention(row, arch),
         "sharding": _sharding(row, n_gpus),

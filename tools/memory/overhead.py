@@ -9,15 +9,15 @@ from __future__ import annotations
 LIVE_FIXED_BYTES = 0.125e9
 # Reserved above live bytes: block rounding and fragmentation of the caching allocator; and, when several GPUs talk,
 # blocks that communication streams hold and compute streams cannot reuse.
-RESERVED_SHARE = 0.07
-RESERVED_FIXED_BYTES = 1.5e9
+RESERVED_SHARE = 0.08
+RESERVED_FIXED_BYTES = 1.4e9
 # Outside PyTorch's allocator: CUDA context and kernels, and NCCL's buffers when several GPUs talk.
 CONTEXT_BYTES = 0.6e9
 NCCL_BYTES = 0.7e9
 
 # 90 % intervals as ratios to the prediction: of live bytes, and of what the card must hold.
 LIVE_LOW, LIVE_HIGH = 0.95, 1.08
-CARD_LOW, CARD_HIGH = 0.9, 1.19
+CARD_LOW, CARD_HIGH = 0.9, 1.2
 
 # A row or question that leaves the architecture or the sequence length open deserves this much wider an interval.
 LOOSE_FACTOR = 1.5

@@ -131,6 +131,8 @@ def _activations(
     kept = count * per_token * flights
     if last:
         kept += tokens * _final_norm(shape, recipe, not job.is_adapter) / job.tp
+        if not recipe.tp_regather:
+            kept += tokens * recipe.compute * shape.hidden * (1 - 1 / job.tp)  # the head's input, gathered
     if recipe.explicit_mask:
         kept += tokens * job.seq_len
     height = max(
@@ -195,12 +197,15 @@ def _gathered(job: Job, shape: Shape, recipe: Recipe, states: States, cut: Cut, 
     outside = (shape.embed * first + shape.head * last) / job.tp
     root = recipe.gather * outside if recipe.root_unsharded else 0.0
     blocks = per * block * recipe.gathered_units
-    if not recipe.reshard:
+    if not recipe.reshard or job.pp > 1:
         blocks = 0.0
         root = recipe.gather * states.local_params
     if recipe.live_params:
         blocks = per * min(recipe.live_params, states.local_params)
     grads = recipe.gather * block if trained else 0.0
+    if trained and job.pp > 1:
+        # FSDP under a pipeline keeps its stage gathered, and the gradients whole until the last micro-batch.
+        grads = recipe.grad * states.local_params
     if recipe.flat_frozen_grads:
         grads += 2.0 * states.local_params
     head_grads = recipe.gather * head if trained else 0.0

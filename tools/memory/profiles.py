@@ -103,6 +103,8 @@ def _recipe(
     if compiled:
         # Inductor recomputes pointwise chains in backward: norms keep their input, the MLP its two products.
         recipe = replace(recipe, fused_norm=True, fused_mlp=True)
+        if recipe.loss == "titan":
+            recipe = replace(recipe, loss="fp32")  # the compiled loss reads the 16-bit logits
     traits = _TRAITS.get(family, {}) | (_HF_TRAITS.get(family, {}) if framework in HF_FRAMEWORKS else {})
     return replace(recipe, softcap=softcap, **traits)
 
