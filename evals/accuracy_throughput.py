@@ -55,7 +55,7 @@ class Outcome:
         return self.predicted / self.measured - 1
 
 
-def accuracy_throughput(data: Path | None = None, rows: Path | None = None) -> dict[str, Any]:
+def run_throughput(data: Path | None = None, rows: Path | None = None) -> dict[str, Any]:
     """Predict every row of ``data`` (default: the carried ones), write ``rows``, return the summary."""
     outcomes = [outcome(row) for row in read_rows(data or DATA)]
     if rows is not None:
@@ -302,7 +302,7 @@ def main(arguments: list[str]) -> int:
         found = held_out_summary()
     else:
         data, rows = given.get("--data"), given.get("--rows")
-        found = accuracy_throughput(Path(data) if data else None, Path(rows) if rows else None)
+        found = run_throughput(Path(data) if data else None, Path(rows) if rows else None)
     sys.stdout.write(json.dumps(found, indent=1) + "\n")
     return 0
 

@@ -11,6 +11,8 @@ MODULES: dict[str, str] = {
     "check_interconnect": "tools.network.check_interconnect",
     "lookup_prices": "tools.lookup_prices",
     "plan_parallelism": "tools.network.plan_parallelism",
+    "plan_checkpoints": "tools.cost.plan_checkpoints",
+    "compare_ownership": "tools.cost.compare_ownership",
     "compare_gpus": "tools.compare_gpus",
     "check_compatibility": "tools.compatibility.check_compatibility",
     "launch_plan": "tools.launch.launch_plan",

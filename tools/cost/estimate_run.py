@@ -7,37 +7,19 @@ from pydantic import Field
 from knowledge.gpus import find_gpu
 from knowledge.providers import find_provider
 from knowledge.types import Gpu
+from tools.cost.export import budget_request, files, focus_rows
 from tools.cost.inputs import BillingChoice, RunInput
 from tools.cost.policy import choose_policy
 from tools.cost.price_basis import PriceBasis, no_price, price_basis
-from tools.cost.run import (
-    hours_at_mfu,
-    run_time,
-    training_hours,
-)
+from tools.cost.run import bill, hours_at_mfu, run_time, training_hours
 from tools.cost.run_words import Course, write
 from tools.cost.tokens import training_tokens
 from tools.errors import BadValue
 from tools.network.fabric import fabric_for
 from tools.registry import tool
-from tools.result import Assumption, SourceRef, ToolResult
+from tools.result import Assumption, FileText, ToolResult
 from tools.throughput import estimate_throughput, software_of
 from tools.workload import resolve
-
-_FORMULAS = [
-    SourceRef(
-        id="kaplan-2020",
-        title="Kaplan et al., Scaling Laws (6·N·D)",
-        as_of="2020-01-23",
-        url="https://arxiv.org/abs/2001.08361",
-    ),
-    SourceRef(
-        id="daly-2006",
-        title="Daly, A higher order estimate of the optimum checkpoint interval",
-        as_of="2006-02-01",
-        url="https://doi.org/10.1016/j.future.2004.11.016",
-    ),
-]
 
 
 class EstimateRunInput(RunInput):
@@ -55,6 +37,9 @@ class EstimateRunInput(RunInput):
     intra_link: str | None = Field(default=None, description="Link inside a node, e.g. NVLink-4, PCIe 4.0.")
     inter_link: str | None = Field(default=None, description="Network between nodes, e.g. NDR, 100GbE.")
     instance: str | None = Field(default=None, description="Machine type that gives the links, e.g. p5.48xlarge.")
+    export: bool = Field(default=False, description="Add the bill as FOCUS rows (CSV, JSON) and a budget request.")
+    start: str | None = Field(default=None, description="First day as an ISO date, for the exported rows.")
+    project: str | None = Field(default=None, max_length=120, description="Name for the exported rows.")
     pue: float | None = Field(default=None, ge=1, le=3, description="Building over IT power; default 1.54.")
     grid_kg_per_kwh: float | None = Field(default=None, ge=0, description="CO2e per kWh; default 0.37.")
 
@@ -66,6 +51,8 @@ class EstimateRunResult(ToolResult):
     gpu_seconds: float = 0.0
     usd: float | None = None
     fits: str = ""
+    budget_request: str = Field(default="", description="One paragraph to send, numbers as [[fact]] references.")
+    files: list[FileText] = Field(default_factory=list, description="FOCUS rows as CSV and JSON, when asked for.")
 
 
 @tool(
@@ -115,7 +102,21 @@ def estimate_run(given: EstimateRunInput) -> EstimateRunResult:
     result.fits = write(result, course, given.pue, given.grid_kg_per_kwh)
     if basis is not None:
         result.usd = result.fact("run_cost").value  # type: ignore[assignment]
+        if given.export:
+            _export(result, given, course, basis, billing)
     return result
+
+
+def _export(
+    result: EstimateRunResult, given: EstimateRunInput, course: Course, basis: PriceBasis, billing: str
+) -> None:
+    rows = focus_rows(
+        course.job, course.gpu.id, bill(course.job, course.time, basis.usd_per_gpu_hour, course.policy),
+        basis.usd_per_gpu_hour, course.time.billed_hours, given.provider or "", given.region or "", billing,
+        basis.observed_to, (course.fast, course.slow), given.start, given.project or "",
+    )  # fmt: skip
+    result.files = files(rows)
+    result.budget_request = budget_request(course.job, course.gpu.id, given.mfu is not None, basis.observed_to)
 
 
 def _price(given: EstimateRunInput, gpu: Gpu, billing: str) -> PriceBasis | None:
@@ -129,13 +130,13 @@ def _price(given: EstimateRunInput, gpu: Gpu, billing: str) -> PriceBasis | None
     return found
 
 
-def parse_price(price: float | str) -> float:
+def parse_price(price: float | str, field: str = "price") -> float:
     """USD per GPU-hour from 2.5, "$2.50", "2.5/h"."""
     text = str(price).replace("$", "").replace("USD", "").split("/")[0].strip()
     try:
         value = float(text.replace(",", ""))
     except ValueError:
-        raise BadValue("not_a_number", f"A price cannot be {price!r}.", field="price", candidates=["2.50"]) from None
+        raise BadValue("not_a_number", f"A price cannot be {price!r}.", field=field, candidates=["2.50"]) from None
     if not 0 <= value < 1e5:
-        raise BadValue("out_of_range", f"{value:g} USD per GPU-hour cannot be.", field="price", candidates=["2.50"])
+        raise BadValue("out_of_range", f"{value:g} USD per GPU-hour cannot be.", field=field, candidates=["2.50"])
     return value

@@ -36,7 +36,7 @@ def deadline_hours(deadline: float | str, now: str | None) -> float:
     return hours
 
 
-def budget_usd(budget: float | str) -> float:
+def budget_usd(budget: float | str, field: str = "budget") -> float:
     """USD from 500, "$500", "5k", "1.2M"."""
     match = re.fullmatch(r"\s*(?:usd|us\$|\$)?\s*([\d,_.]+)\s*([kKmM]?)\s*(?:usd|dollars?|\$)?\s*", str(budget), re.I)
     try:
@@ -44,10 +44,12 @@ def budget_usd(budget: float | str) -> float:
     except ValueError:
         value = -1.0
     if match is None or value < 0:
-        raise BadValue("not_a_number", f"A budget cannot be {budget!r}.", field="budget", candidates=["500", "10k"])
+        raise BadValue(
+            "not_a_number", f"{field!r} cannot be {budget!r} dollars.", field=field, candidates=["500", "10k"]
+        )
     value *= {"k": 1e3, "m": 1e6}.get(match[2].lower(), 1.0)
     if value == 0:
-        raise BadValue("out_of_range", "A budget of 0 buys nothing.", field="budget", candidates=["500"])
+        raise BadValue("out_of_range", "A budget of 0 buys nothing.", field=field, candidates=["500"])
     return value
 
 

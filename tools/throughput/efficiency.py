@@ -150,6 +150,8 @@ def _keys(family: str, bits: int, software: str, pcie: bool, kernels: str, narro
         return key if key in table or not fitted else fallback
 
     stack = f"{family}/{bits}/{software}"
+    if fitted and stack not in constants.STACK:  # what slows a stack at 16 bits slows it at fewer
+        stack = f"{family}/16/{software}"
     side = "tuned" if software == "tuned" else "other"
     exposed = [f"{axis}/{side}" for axis in AXES]
     if pcie and side == "other":

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from knowledge.types import Gpu
+from tools.throughput.efficiency import compute_bits
 from tools.throughput.flops import TokenFlops, hybrid, token_flops
 from tools.workload import Job
 
@@ -22,6 +23,7 @@ HEAD_BYTES_PER_LOGIT = 16.0  # bf16 logits written, fp32 copy, softmax and its g
 FUSED_HEAD_BYTES_PER_LOGIT = 4.0
 OPTIMIZER_BYTES_PER_PARAM = 30.0  # read and write fp32 weight and two moments, read gradient, write bf16 weight
 DEQUANT_BYTES_PER_WEIGHT = 4.5  # read 4 bits, write bf16, read it again in the product
+CAST_BYTES = 4.0  # read 2, write 1, write its transpose 1
 PCIE_SHARE = 0.8  # of the nominal host link after protocol overhead
 PCIE_FALLBACK = 12e9  # bytes/s, PCIe 3.0 x16 as achieved, where a card's link is not known
 _SHARDED = ("zero1", "zero2", "zero3", "fsdp", "hsdp")
@@ -64,7 +66,7 @@ def work(job: Job, gpu: Gpu) -> Terms:
         width = float(arch.moe.expert_ffn or 2048)
     return Terms(
         flops=token_flops(job),
-        elementwise_bytes=_elementwise(job, trained, recompute),
+        elementwise_bytes=_elementwise(job, trained, recompute) + _cast_bytes(job, gpu, trained),
         optimizer_bytes=OPTIMIZER_BYTES_PER_PARAM * trainable / split / share_step if trained else 0.0,
         dequant_bytes=dequant,
         offload_seconds=_offload_seconds(job, gpu, trainable, split, share, share_step),
@@ -101,6 +103,19 @@ def _elementwise(job: Job, trained: bool, recompute: float) -> float:
         tensors += arch.n_heads * job.seq_len * SCORE_PASSES
     logits = FUSED_HEAD_BYTES_PER_LOGIT if job.fused_loss else HEAD_BYTES_PER_LOGIT
     return 2.0 * layers * tensors * passes + arch.vocab_size * logits
+
+
+def _cast_bytes(job: Job, gpu: Gpu, trained: bool) -> float:
+    """Narrow products cost a pass over their inputs each: read in 16 bits, written in 8, again transposed for the
+    gradients (FP8 recipes of Transformer Engine and torchao): four inputs of the hidden width a layer, one of the FFN.
+    """
+    if compute_bits(job.precision, gpu, job.method != "qlora") >= 16:
+        return 0.0
+    arch = job.arch
+    ffn = float(arch.ffn_size)
+    if arch.moe is not None:
+        ffn = arch.moe.expert_ffn * arch.moe.experts_per_token + arch.moe.shared_ffn
+    return CAST_BYTES * arch.n_layers * (4.0 * arch.hidden_size + ffn) * (1.0 + 2.0 * trained)
 
 
 def _offload_seconds(job: Job, gpu: Gpu, trainable: float, split: int, share: float, share_step: float) -> float:
