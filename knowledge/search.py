@@ -27,6 +27,7 @@ MAX_WORDS = 48
 # Column weights of BM25: title, summary, synonyms, body. The synonyms are what people call the article's subject.
 _WEIGHTS = (4.0, 3.0, 5.0, 1.0)
 _CLAIM_FLOOR = 0.52  # share of rarity-weighted words that claim and query have in common (F1) to call it a restatement
+_RARE = 0.8  # of the greatest rarity: a word of at most two articles or so
 _ARTICLE_FLOOR = 1.0  # BM25 below which only words that every article uses were shared
 _TELLING_WEIGHT = 9.0  # rarity in common (three rare words) from which a claim may be found inside longer talk
 _STOP = frozenset(
@@ -59,6 +60,34 @@ def search(query: str, limit: int = 5) -> list[Passage]:
         return []
     claims = _claims(query, words)[: max(1, limit // 2)]
     return [*claims, *_articles(query, words, limit - len(claims))]
+
+
+def closeness(query: str) -> float:
+    """How much of what the query says one article speaks of, 0 to 1: its words there, each weighing by its rarity.
+
+    Words that no article uses weigh most, so that "the capital of Peru" is far although "capital" is known here.
+    """
+    words = _words(query)
+    if not words:
+        return 0.0
+    rarity = _article_rarity()
+    top = max(rarity.values(), default=1.0)
+    asked = {_stem(word): rarity.get(_stem(word), 1.5 * top) for word in _telling(words)}
+    for said, means in _synonyms():
+        if f" {said} " in f" {' '.join(words)} ":
+            asked |= {_stem(word): 0.0 for word in _WORD.findall(said)}
+            asked |= {_stem(word): rarity.get(_stem(word), top) for word in _WORD.findall(means)}
+    total = sum(asked.values())
+    if not total or (len(words) == 1 and rarity.get(_stem(words[0]), 0.0) < _RARE * top):
+        return 0.0  # one common word ("old") says nothing of what is meant
+    best = max(
+        (
+            sum(asked[stem] for stem in asked.keys() & _article_stems(passage.id))
+            for passage in _articles(query, words, 5)
+        ),
+        default=0.0,
+    )
+    return best / total
 
 
 def article(article_id: str) -> Passage | None:

@@ -9,6 +9,10 @@ from advisor.llm.planner.slots import Slots
 def goals_of(turn: Slots, state: Slots, earlier: tuple[str, ...]) -> tuple[str, ...]:
     """The goals of ``turn`` in order; ``state`` is the conversation including it."""
     own = _ordered(turn, state)
+    if earlier and earlier[0] == "inference" and turn.methods:
+        return ("vram",)  # "and to QLoRA it?": from serving to training
+    if earlier and earlier[0] in _RUNS and turn.values.keys() & _TERMS and "?" not in turn.lower:
+        return earlier  # "we pay $1.10 per GPU hour", "it must be done in 2 hours": terms of the run spoken of
     if earlier and _only_changes(turn, own):
         return earlier
     if not own:
@@ -18,6 +22,8 @@ def goals_of(turn: Slots, state: Slots, earlier: tuple[str, ...]) -> tuple[str, 
     return own
 
 
+_RUNS = frozenset(("time", "cost", "gpu_select"))
+_TERMS = frozenset(("price_usd", "deadline_hours", "hours", "budget_usd", "mfu"))
 # Cues that ask for something; without one and without "?" a message only adds to what was asked before.
 _ASKS = frozenset(
     ("time", "cost", "price", "which_gpu", "how_many", "vram", "concept", "launch", "biggest_model", "biggest_seq")

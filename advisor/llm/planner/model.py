@@ -9,13 +9,15 @@ from typing import Any
 
 from advisor.llm.planner import act_machines, act_memory, act_runs, grammar  # noqa: F401  importing registers the actions
 from advisor.llm.planner.decide import ACTIONS, Decider
+from advisor.llm.planner.follow_up import read_follow_up
 from advisor.llm.planner.goals import goals_of
 from advisor.llm.planner.parse import parse
 from advisor.llm.planner.phrases import Outcome
-from advisor.llm.planner.plan import Plan
+from advisor.llm.planner.plan import Call, Plan
 from advisor.llm.planner.slots import Slots, merge
 from advisor.llm.planner.word import compose, spoken
 from advisor.llm.protocol import Finish, Message, ModelEvent, ModelRequest, TextDelta, ToolCall
+from knowledge.search import closeness
 
 MAX_TURNS = 24  # earlier user turns that are read again; beyond these a conversation has moved on
 
@@ -48,8 +50,20 @@ class Planner:
 _ANYONES = frozenset(("concept", "compare", "fit", "cost", "price", "time", "gpu_select"))
 
 
+# From this share of a question's words in one article (``closeness``), the article answers what nothing else took up.
+_CLOSE = 0.765
+
+
 def decide(state: Slots, turn: Slots, goals: tuple[str, ...], context: bool, tools: tuple[str, ...]) -> Plan:
-    """The plan for a turn."""
+    """The plan for a turn: what its words ask for, else the article that speaks of them."""
+    plan = _decided(state, turn, goals, context, tools)
+    nothing = not plan.calls and plan.reply in ("", "ask_what") and not plan.unknown_models and not plan.unknown_gpus
+    if nothing and "search_knowledge" in tools and closeness(turn.text) >= _CLOSE:
+        return Plan(calls=(Call("search_knowledge", {"query": turn.text[:500]}),), goal="concept")
+    return plan
+
+
+def _decided(state: Slots, turn: Slots, goals: tuple[str, ...], context: bool, tools: tuple[str, ...]) -> Plan:
     if "greeting" in turn.cues and not turn.models:
         return Plan(reply="greeting")
     if "thanks" in turn.cues and not turn.models:
@@ -88,7 +102,7 @@ def _read(said: tuple[str, ...]) -> tuple[Slots, Slots, tuple[str, ...], bool]:
     goals: tuple[str, ...] = ()
     turn = Slots()
     for index, text in enumerate(said):
-        turn = _parsed(text)
+        turn = read_follow_up(_parsed(text), state, goals)
         if turn.model and turn.gpus and turn.intents and "follow_up" not in turn.cues:
             state = Slots()  # a whole question of its own: what was said before is not meant
         merged = merge(state, turn)

@@ -67,7 +67,8 @@ def merge(earlier: Slots, turn: Slots) -> Slots:
             values.pop(name, None)
     if turn.gpus:
         for name in ("n_gpus", "n_nodes", "gpus_per_node", "gpu_memory_gb"):
-            if name not in turn.values and not ("more" in turn.cues and name == "gpu_memory_gb"):
+            same_run = name != "gpu_memory_gb" and "follow_up" in turn.cues and "tokens" in values  # "and on H200?"
+            if name not in turn.values and not same_run and not ("more" in turn.cues and name == "gpu_memory_gb"):
                 values.pop(name, None)
     if "gpu_memory_gb" in turn.values and not turn.gpus:
         earlier = replace(earlier, gpus=())

@@ -1,0 +1,40 @@
+"""Short follow-ups that name a bare number: "at 8192?", "with 16?", "and with 4 nodes?", "and at 4096 tokens?".
+
+What the number counts follows from its size, its preposition and what the conversation is after: lengths of sequences
+are hundreds and more, GPUs are few, and a run is repeated on more of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from advisor.llm.planner import grammar
+from advisor.llm.planner.slots import Slots
+
+_RUN_GOALS = frozenset(("time", "cost", "interconnect", "parallelism", "throughput"))
+_SHORTEST_LENGTH = 256  # tokens; fewer are GPUs, batches or ranks
+_LONGEST_LENGTH = 2_097_152
+_MOST_GPUS = 4096
+
+
+def read_follow_up(turn: Slots, earlier: Slots, goals: tuple[str, ...]) -> Slots:
+    """``turn`` with the bare number of a short follow-up put where it belongs; ``goals`` are those of before."""
+    match = grammar.named("bare_number", "follow_up").match(turn.lower)
+    if not match or not goals:
+        return turn
+    number = int(match["number"].replace(",", "")) * (1024 if match["k"] else 1)
+    unit = match["unit"] or ""
+    values = dict(turn.values)
+    if unit.startswith("node"):
+        each = earlier.get("gpus_per_node") or 8
+        values |= {"gpus_per_node": each, "n_gpus": number * each}
+    elif _SHORTEST_LENGTH <= number <= _LONGEST_LENGTH and (unit.startswith("tok") or not unit):
+        values.pop("tokens", None)
+        values["seq_len"] = number
+    elif (
+        not unit and number <= _MOST_GPUS and match["with"] and (goals[0] in _RUN_GOALS or earlier.get("n_gpus", 1) > 1)
+    ):
+        values["n_gpus"] = number
+    else:
+        return turn
+    return replace(turn, values=values, intents=())
