@@ -58,13 +58,7 @@ def app() -> FastAPI:
     desk = open_desk()
     practice = replace(desk, store=SqliteConversations(":memory:"))
     answer("what GPU for 7B LoRA?", model=PLANNER, desk=practice)  # what is read once is read before anybody waits
-    made = create_app(settings, desk)
-    import gc
-
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
-    return made
+    return create_app(settings, desk)
 
 
 def secret_values() -> list[str]:

@@ -24,7 +24,7 @@ from integrations.http.settings import ServiceSettings
 log = logging.getLogger("advisor.http")
 # Planner turns are all computation, so more threads than this only make them wait for each other inside the
 # interpreter; turns of a provider's model wait for the network and get a thread each.
-PLANNER_THREADS = 1
+PLANNER_THREADS = 2
 Item = Event | BaseException | None  # None: no more
 
 
