@@ -13,6 +13,7 @@ from knowledge.types import Gpu, Instance
 from tools.errors import MissingValue
 from tools.memory import estimate, verdict
 from tools.network.fabric import Fabric, default_node_size, fabric_for
+from tools.registry import parse_input
 from tools.result import Assumption
 from tools.throughput import SoftwareClass
 from tools.workload import Job, WorkloadInput, resolve
@@ -73,7 +74,9 @@ def read_cluster(given: ClusterInput, extra: frozenset[str] = frozenset(), choos
         assumed.append(
             Assumption(name="n_gpus", value=fields["n_gpus"], unit="GPUs", why="no count was given", argument="n_gpus")
         )
-    job = resolve(WorkloadInput(**fields))
+    workload = parse_input(WorkloadInput, fields)
+    assert isinstance(workload, WorkloadInput)
+    job = resolve(workload)
     fabric, links = fabric_for(
         gpu, job.n_gpus, given.gpus_per_node, given.intra_link, given.inter_link,
         f"{machine.provider} {machine.instance_type}" if machine else None, given.nics_per_node,
