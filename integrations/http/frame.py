@@ -10,11 +10,14 @@ import logging
 import re
 import secrets
 import time
+from collections.abc import Callable
 
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from integrations.http.metrics import Metrics
 from integrations.http.problems import OPENAI_PATHS, openai_error
+from integrations.http.tracing import end_request, request_span
 from tools.errors import InputProblem
 
 log = logging.getLogger("advisor.http")
@@ -56,19 +59,28 @@ class Frame:
                 message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode()), *_HEADERS]
             await send(message)
 
+        with request_span(scope["method"], Headers(scope=scope)) as span:
+            try:
+                await self._guarded(scope, receive, sending, lambda: status, request_id)
+            finally:
+                end_request(span, scope["method"], route_of(scope), status)
+                self._account(scope, status, time.perf_counter() - begun, request_id)
+
+    async def _guarded(
+        self, scope: Scope, receive: Receive, sending: Send, status: Callable[[], int], request_id: str
+    ) -> None:
+        """The app itself; what goes wrong in it is answered here if nothing was answered yet."""
         try:
             await self._app(scope, _Limited(receive, scope, self._body_bytes), sending)
         except TooLarge:
-            if not status:
+            if not status():
                 words = f"The body is larger than {self._body_bytes:,} bytes."
                 await _refuse(sending, scope, 413, InputProblem("too_large", words, hint="Send less at once."))
         except Exception:
             log.exception("request failed", extra={"request_id": request_id})
-            if not status:
+            if not status():
                 words = f"Something went wrong on our side; it is logged as request {request_id}."
                 await _refuse(sending, scope, 500, InputProblem("internal", words))
-        finally:
-            self._account(scope, status, time.perf_counter() - begun, request_id)
 
     def _account(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
         route = route_of(scope)

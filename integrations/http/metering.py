@@ -12,6 +12,7 @@ from advisor.llm.door import PLANNER
 from advisor.llm.protocol import Finish, Message, Model, ModelEvent, ModelFailed, ModelRequest, Usage
 from advisor.tool_payload import dumps
 from integrations.http.metrics import Metrics
+from integrations.http.tracing import TurnTrace, note_usage
 
 log = logging.getLogger("advisor.http")
 # Text has three to four characters a token; taking two reserves too much rather than too little.
@@ -64,9 +65,9 @@ class Meter:
 class Watched:
     """A model that learns when nobody waits any more, and whose calls are paid for. The planner costs nothing."""
 
-    def __init__(self, model: Model, stop: threading.Event, meter: Meter | None) -> None:
+    def __init__(self, model: Model, stop: threading.Event, meter: Meter | None, traced: TurnTrace) -> None:
         self.name = model.name
-        self._model, self._stop, self._meter = model, stop, meter
+        self._model, self._stop, self._meter, self._traced = model, stop, meter, traced
 
     def reply(self, request: ModelRequest) -> Iterator[ModelEvent]:
         """The model's step."""
@@ -79,10 +80,12 @@ class Watched:
         self._meter.before(self.name, request)
         usage: Usage | None = None
         try:
-            for event in self._model.reply(request):
-                if isinstance(event, Finish):
-                    usage = event.usage
-                yield event
+            with self._traced.model_call(self.name) as span:
+                for event in self._model.reply(request):
+                    if isinstance(event, Finish):
+                        usage = event.usage
+                        note_usage(span, usage)
+                    yield event
         finally:
             self._meter.after(self.name, usage)
 

@@ -19,7 +19,7 @@ from advisor.llm.door import PLANNER
 from advisor.settings import read_settings
 from advisor.store import SqliteConversations
 from advisor.turn import answer
-from integrations.http import logs
+from integrations.http import logs, tracing
 from integrations.http.app import create_app, open_desk
 from integrations.http.settings import ServiceSettings
 
@@ -55,6 +55,8 @@ def app() -> FastAPI:
     """The app of a server process, as the environment describes it."""
     settings = read_settings(ServiceSettings)
     logs.set_up(settings, secret_values())
+    if settings.otel:
+        tracing.set_up()
     desk = open_desk()
     practice = replace(desk, store=SqliteConversations(":memory:"))
     answer("what GPU for 7B LoRA?", model=PLANNER, desk=practice)  # what is read once is read before anybody waits

@@ -20,6 +20,7 @@ from integrations.http.metering import Meter, Watched
 from integrations.http.metrics import Metrics
 from integrations.http.problems import ServiceProblem
 from integrations.http.settings import ServiceSettings
+from integrations.http.tracing import TurnTrace
 
 log = logging.getLogger("advisor.http")
 # Planner turns are all computation, so more threads than this only make them wait for each other inside the
@@ -74,7 +75,8 @@ class Turns:
             queue: asyncio.Queue[Item] = asyncio.Queue()
             stop = threading.Event()
             pool = self._planner if (ask.model or ask.desk.settings.model) == PLANNER else self._provider
-            work = pool.submit(_work, ask, stop, only_last, lambda item: _put(loop, queue, item))
+            traced = TurnTrace(ask.surface, ask.model or ask.desk.settings.model)
+            work = pool.submit(_work, ask, stop, only_last, traced, lambda item: _put(loop, queue, item))
             begun = time.perf_counter()
             self._queues.add(queue)
             try:
@@ -86,7 +88,8 @@ class Turns:
                     yield item
             finally:
                 stop.set()
-                work.cancel()
+                if work.cancel():
+                    traced.end()
                 self._queues.discard(queue)
 
     def refuse_new(self) -> None:
@@ -135,15 +138,14 @@ def _put(loop: asyncio.AbstractEventLoop, queue: asyncio.Queue[Item], item: Item
         log.debug("a turn outlived its server")
 
 
-def _work(ask: Ask, stop: threading.Event, only_last: bool, put: Callable[[Item], None]) -> None:
+def _work(ask: Ask, stop: threading.Event, only_last: bool, traced: TurnTrace, put: Callable[[Item], None]) -> None:
     """The turn itself, in a thread of the pool."""
-    if stop.is_set():
-        return
-    desk = replace(ask.desk, open_model=lambda name: Watched(ask.desk.open_model(name), stop, ask.meter))
+    desk = replace(ask.desk, open_model=lambda name: Watched(ask.desk.open_model(name), stop, ask.meter, traced))
     try:
         events = run(ask.question, ask.conversation_id, ask.model, principal=ask.principal, desk=desk)
         try:
             for event in events:
+                traced.see(event)
                 if stop.is_set():
                     break
                 if not only_last or isinstance(event, Done):
@@ -154,4 +156,6 @@ def _work(ask: Ask, stop: threading.Event, only_last: bool, put: Callable[[Item]
                 close()
     except BaseException as error:  # handed to whoever waits, who knows the request
         put(error)
+    finally:
+        traced.end()
     put(None)
