@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TypeVar, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tools.errors import BadValue
 
@@ -29,7 +29,6 @@ class Settings(BaseModel):
         description="A file path, sqlite:///path or postgresql://…; empty: a file in the user's data folder.",
     )
     offline: bool = Field(default=False, description="Never touch the network; questions go to the planner.")
-    api_keys: SecretStr | None = Field(default=None, description="Keys that HTTP callers must hold.")
     turn_seconds: float = Field(default=60.0, gt=0, le=3600, description="Deadline of a whole turn.")
     tool_seconds: float = Field(default=20.0, gt=0, le=3600, description="Deadline of one tool call.")
     first_token_seconds: float = Field(default=20.0, gt=0, le=3600, description="How long a model may stay silent.")

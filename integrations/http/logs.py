@@ -89,4 +89,5 @@ def _extra(logger: Any, method: str, event: MutableMapping[str, Any]) -> Mutable
     record = event.get("_record")
     if record is not None:
         event.update({key: value for key, value in vars(record).items() if key not in _STANDARD and key[0] != "_"})
+        event.pop("color_message", None)  # uvicorn's message again, for terminals
     return event
