@@ -266,3 +266,20 @@ def test_tools_and_ordinary_words_are_no_models(text: str) -> None:
 )
 def test_the_language_of_a_message(text: str, language: str) -> None:
     assert clean(text).language == language
+
+
+@pytest.mark.parametrize(
+    ("text", "nodes", "gpus"),
+    [
+        ("2 nodes of 8xH100", 2, 16),
+        ("2x8 A100", 2, 16),
+        ("4 nodes (8xA100 each)", 4, 32),
+        ("2 nodes x 8, step 900", 2, 16),
+        ("half throughput on 2 of 10 nodes azure h100", 10, None),
+        ("3 nodes with 4 gpus", 3, 12),
+    ],
+)
+def test_nodes_and_what_is_in_them(text: str, nodes: int, gpus: int | None) -> None:
+    slots = parse(text)
+    assert slots.get("n_nodes") == nodes
+    assert slots.get("n_gpus") == gpus

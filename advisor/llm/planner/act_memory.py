@@ -32,7 +32,9 @@ def memory(d: Decider) -> None:
         if cue in d.turn.cues:
             _ladder(d, argument, values, cards[0])
             return
-    sizes = [m.argument for m in d.state.models if m.kind in COMPUTED and m.argument][:_MOST_SIZES]
+    sizes: list[Any] = [m.argument for m in d.state.models if m.kind in COMPUTED and m.argument][:_MOST_SIZES]
+    if len(sizes) == 1:
+        sizes = [d.model()]
     methods = methods_of(d)
     for card in cards:
         count = d.count_of(card)

@@ -7,9 +7,8 @@ from typing import Any
 
 from advisor.llm.planner import grammar
 from advisor.llm.planner.act_memory import methods_of, with_method
-from advisor.llm.planner.decide import ADAPTERS, LARGE_DATA, TALK, Decider, action
+from advisor.llm.planner.decide import ADAPTERS, LARGE_DATA, TALK, Decider, action, billions
 from advisor.llm.planner.mentions import ModelMention
-from advisor.llm.planner.page import number
 from advisor.llm.planner.plan import Limit, Part
 from knowledge.models import load_model
 
@@ -216,7 +215,7 @@ def _billions(mention: ModelMention | None) -> float:
     if mention is not None and mention.kind == "known" and mention.argument:
         return load_model(mention.argument).total_params / 1e9
     size = mention.size if mention is not None else None
-    return number(size[:-1]) * {"M": 1e-3, "B": 1.0, "T": 1e3}[size[-1]] if size else 7.0
+    return billions(size) if size else 7.0
 
 
 @action("cost")

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from advisor.llm.planner.mentions import COMPUTED
+from advisor.llm.planner.page import number
 from advisor.llm.planner.plan import Call, Limit, Part, Plan
 from advisor.llm.planner.premise import premises
 from advisor.llm.planner.slots import Slots
@@ -30,6 +31,7 @@ TALK = frozenset(
         *("oom", "killed", "network", "log", "compare", "storage"),
     )
 )
+_SHAPE = ("n_layers", "hidden_size", "n_heads", "vocab_size", "n_experts", "experts_per_token")
 _FALLBACKS = {
     "plan_parallelism": "estimate_vram", "launch_plan": "estimate_vram", "diagnose_oom": "estimate_vram",
     "select_gpu": "estimate_vram", "estimate_run": "estimate_vram", "compare_gpus": "lookup_prices",
@@ -177,10 +179,13 @@ class Decider:
 
     # Slots to arguments ---------------------------------------------------------------------------------------------
 
-    def model(self) -> str | None:
+    def model(self) -> str | dict[str, Any] | None:
         """The model argument, or None when nothing can be computed for what was named."""
         mention = self.state.model
-        return mention.argument if mention else None
+        if mention is None or mention.kind != "size" or not mention.argument:
+            return mention.argument if mention else None
+        shape = {name: self.state.get(name) for name in _SHAPE if self.state.get(name)}
+        return {"params_b": billions(mention.argument), **shape} if shape else mention.argument
 
     def method(self) -> str | None:
         """The first method that a workload can have; preference methods win over the adapter they train."""
@@ -249,6 +254,11 @@ class Decider:
             mention.argument == card and self.turn.lower[mention.end : mention.end + 1] == "s"
             for mention in self.turn.gpus
         )
+
+
+def billions(size: str) -> float:
+    """Billions of parameters of a size such as 7B, 350M or 1T."""
+    return number(size[:-1]) * {"M": 1e-3, "B": 1.0, "T": 1e3}[size[-1]]
 
 
 def _card_of(gigabytes: float) -> str:

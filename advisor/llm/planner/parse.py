@@ -125,6 +125,8 @@ def _read_numbers(page: Page, values: dict[str, Any]) -> None:
         match = page.take(name, "numbers")
         if match:
             values[name] = int(match[1]) if match[1].isdecimal() else match[1]
+    shape = {name: page.take(name, "shapes") for name, _index in grammar.names("shapes")}
+    values |= {name: int(match[1] or match[match.re.groups]) for name, match in shape.items() if match}
 
 
 _ADAPTERS = ("lora", "qlora", "dora")
@@ -209,7 +211,8 @@ def _read_precision(lower: str, methods: tuple[str, ...], values: dict[str, Any]
 def _read_offload(lower: str, values: dict[str, Any]) -> None:
     if not grammar.matcher("workload", "offload").search(lower) or grammar.named("no_offload").search(lower):
         return
-    kind = "optimizer" if grammar.named("offload_optimizer").search(lower) else "all"
+    states_only = values.get("sharding") in ("zero1", "zero2") or grammar.named("offload_optimizer").search(lower)
+    kind = "optimizer" if states_only else "all"
     values["cpu_offload"] = "nvme" if grammar.named("to_disk").search(lower) else kind
     if "sharding" not in values and grammar.named("offload_engine").search(lower):
         values["sharding"] = "zero3" if "infinity" in lower else "zero2"

@@ -27,6 +27,8 @@ def read_money(page: Page, values: dict[str, Any]) -> None:
     if rate:
         values["price_usd"] = number(rate[2])
         values["price_currency"] = currencies.get(rate[1] or rate[rate.re.groups], "USD")
+    while page.take("hourly_price") or page.take("hourly_price_after"):
+        pass  # further prices by the hour are no budgets
     amount = page.take("amount") or page.take("amount_after")
     if not amount:
         return

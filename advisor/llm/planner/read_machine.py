@@ -33,6 +33,9 @@ def read_links(page: Page, values: dict[str, Any]) -> None:
     rates = page.all("rate")
     if rates:
         values["rates"] = [match[0] for match in rates]
+        bits = [match[0] for match in rates if "ps" in match[0] or "bit" in match[0]]
+        if len(bits) == 1:
+            values.setdefault("inter_link", bits[0])
     for match in [*rates, *(match for _value, match in found)]:
         page.blank(*match.span())
 
