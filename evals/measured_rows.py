@@ -74,6 +74,8 @@ def read_row(row: Row) -> Case:
     job = replace(base, arch=arch, tp=tp, pp=pp, cp=cp, ep=ep)
     recipe = _recipe(row, job, text)
     kind = (row.get("kind") or "unknown").strip()
+    if kind in ("unknown", "nvidia-smi"):
+        open_points.append("how it was measured")
     unit = (row.get("unit") or "GB").strip()
     return Case(
         id=row.get("id") or "", job=job, recipe=recipe, kind=kind, unit=unit,

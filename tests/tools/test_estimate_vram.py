@@ -38,7 +38,8 @@ def test_every_reference_in_a_sentence_is_a_fact_and_no_other_number_is_there(ar
     result = call(**arguments)
     ids = [fact.id for fact in result.facts]
     assert len(ids) == len(set(ids))
-    for sentence in (result.verdict, *result.next_steps):
+    notes = [warn.text for warn in result.warnings if warn.code == "convention"]
+    for sentence in (result.verdict, *result.next_steps, *notes):
         for reference in re.findall(r"\[\[(\w+)", sentence):
             assert reference in ids
         bare = re.sub(r"\[\[[^\]]*\]\]", "", sentence)
@@ -71,6 +72,7 @@ def test_a_given_card_gets_a_verdict_and_the_nearest_thing_that_works() -> None:
 def test_the_convention_of_bytes_a_parameter_is_said_with_the_others() -> None:
     result = call(model="llama-2-7b", method="full")
     assert result.fact("bytes_per_param").value == 16
+    assert any("[[bytes_per_param]]" in warn.text for warn in result.warnings)
     step = next(step for step in result.steps if step.symbol == "bytes per parameter")
     assert "pure bf16 8" in step.expression
     assert "Megatron" in step.expression

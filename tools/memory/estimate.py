@@ -33,11 +33,15 @@ def _bill(job: Job, shape: Shape, recipe: Recipe, peak: Peak) -> MemoryBill:
     card = reserved + overhead.context_bytes(job.n_gpus)
     components = {name: value for name, value in peak.parts.items() if value or name in _ALWAYS}
     components["overhead"] = card - sum(components.values())
+    low, high = card * overhead.CARD_LOW, card * overhead.CARD_HIGH
+    live_low, live_high = live * overhead.LIVE_LOW, live * overhead.LIVE_HIGH
+    if job.framework not in overhead.MEASURED_FRAMEWORKS:
+        low, high = overhead.loose_interval(card, low, high)
+        live_low, live_high = overhead.loose_interval(live, live_low, live_high)
     return MemoryBill(
-        peak_bytes=card, low_bytes=card * overhead.CARD_LOW, high_bytes=card * overhead.CARD_HIGH, live_bytes=live,
-        reserved_bytes=reserved, components=components, phase=peak.phase, phases=peak.phases,
-        host_ram_bytes=host_bytes(job, shape), live_low=live * overhead.LIVE_LOW, live_high=live * overhead.LIVE_HIGH,
-        convention=recipe.convention, heights=peak.heights,
+        peak_bytes=card, low_bytes=low, high_bytes=high, live_bytes=live, reserved_bytes=reserved,
+        components=components, phase=peak.phase, phases=peak.phases, host_ram_bytes=host_bytes(job, shape),
+        live_low=live_low, live_high=live_high, convention=recipe.convention, heights=peak.heights,
         notes=_notes(job, shape),
         states_bytes_per_param=recipe.weight + recipe.grad + recipe.master + 2 * recipe.state,
     )  # fmt: skip

@@ -21,6 +21,8 @@ CARD_LOW, CARD_HIGH = 0.9, 1.2
 
 # A row or question that leaves the architecture or the sequence length open deserves this much wider an interval.
 LOOSE_FACTOR = 1.5
+# Frameworks that sound measurements were at hand of; others are derived all the same, but nothing has held them to it.
+MEASURED_FRAMEWORKS = frozenset({"hf", "trl", "fms", "litgpt", "torchtitan", "megatron", "deepspeed", "llm-foundry"})
 
 
 def reserved_bytes(live_bytes: float, n_gpus: int) -> float:
