@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -11,6 +12,7 @@ from advisor.llm.planner import act_machines, act_memory, act_runs, grammar  # n
 from advisor.llm.planner.decide import ACTIONS, Decider
 from advisor.llm.planner.follow_up import read_follow_up
 from advisor.llm.planner.goals import goals_of
+from advisor.llm.planner.mentions import ModelMention
 from advisor.llm.planner.parse import parse
 from advisor.llm.planner.phrases import Outcome
 from advisor.llm.planner.plan import Call, Plan
@@ -37,6 +39,17 @@ class Planner:
                 yield ToolCall(f"p{index}", call.name, dict(call.arguments))
             yield Finish(reason="tool_calls")
             return
+        if plan.calls and results and _unread(results[: len(plan.calls)]):
+            # The hub could not be read: the size in the name stands in, which the answer says.
+            state, turn = (replace(slots, models=tuple(map(_unknown, slots.models))) for slots in (state, turn))
+            first = len(plan.calls)
+            plan = decide(state, turn, goals, context, tuple(tool.name for tool in request.tools))
+            results = results[first:]
+            if plan.calls and not results and request.allow_tools:
+                for index, call in enumerate(plan.calls, first + 1):
+                    yield ToolCall(f"p{index}", call.name, dict(call.arguments))
+                yield Finish(reason="tool_calls")
+                return
         if plan.calls and results:
             outcomes = [Outcome(call, data) for call, data in zip(plan.calls, results, strict=False)]
             reply = compose(plan, outcomes, state, turn)
@@ -44,6 +57,22 @@ class Planner:
             reply = spoken(plan, turn, context)
         yield TextDelta(reply.text)
         yield Finish(status=reply.status, suggestions=reply.suggestions)
+
+
+def _unread(results: list[dict[str, Any]]) -> bool:
+    """Whether a model's configuration could not be read from the hub."""
+    errors = [data["error"] for data in results if isinstance(data.get("error"), dict)]
+    return any(str(error.get("code", "")).startswith("hub_") for error in errors)
+
+
+def _unknown(mention: ModelMention) -> ModelMention:
+    """A model of the hub as one that is not known, sized by its name where that states a size."""
+    return replace(mention, kind="unknown", argument=mention.size) if mention.kind == "hub" else mention
+
+
+def _sized(mention: ModelMention) -> ModelMention:
+    """What is computed for a name that is not known but states a size; the answer says that it stands in."""
+    return replace(mention, kind="size") if mention.kind == "unknown" and mention.argument else mention
 
 
 # What people ask of anything: without a word of our field these are not for us.
@@ -81,6 +110,7 @@ def _decided(state: Slots, turn: Slots, goals: tuple[str, ...], context: bool, t
         if any(letter.isalpha() for letter in turn.text) and len(turn.text.split()) > 2:
             return Plan(reply="", status="declined", goal="out_of_scope")
         return Plan(reply="ask_what", status="needs_input")
+    state = replace(state, models=tuple(map(_sized, state.models)))
     return Decider(state, turn, tuple(goal for goal in goals if goal in ACTIONS), tools).plan()
 
 

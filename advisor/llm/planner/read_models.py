@@ -14,6 +14,7 @@ from functools import lru_cache
 from advisor.llm.planner import grammar
 from advisor.llm.planner.mentions import TOKEN, ModelMention, Span, joined, overlaps, tokens
 from knowledge.models import load_model
+from knowledge.name_keys import model_key
 from knowledge.names import Found, all_names, candidates, lookup
 
 _LONGEST_NAME = 14  # tokens
@@ -93,7 +94,7 @@ class _Finder:
             if re.search(r"[a-z]{3}", match[1]) and re.search(r"\d|instruct|base|chat", match[1].split("/")[1]):
                 mention = _resolve(match[1], match.start())
                 if mention.kind == "unknown":
-                    mention = replace(mention, kind="hub", argument=match[1])
+                    mention = replace(mention, kind="hub", argument=match[1], size=_size_in(match[1]))
                 self.add(mention, match.end())
 
     def other_names(self) -> None:
@@ -203,6 +204,12 @@ def _families() -> re.Pattern[str]:
     names = sorted(grammar.data("names")["families"], key=len, reverse=True)
     parts = "|".join(re.escape(name).replace("\\-", "[ _-]?") for name in names)
     return re.compile(rf"(?<![a-z0-9])(?:{parts})(?![a-z])", re.ASCII)
+
+
+def _size_in(name: str) -> str | None:
+    """The size that a hub id states ("some-lab/new-model-9b" -> 9B), as a bare size is written."""
+    count, _rest = model_key(name).without_size()
+    return f"{count / 1e9:g}B" if count else None
 
 
 def _resolve(name: str, start: int, size: str | None = None) -> ModelMention:

@@ -11,6 +11,7 @@ import httpx
 import pytest
 import respx
 
+from advisor.turn import answer
 from integrations import hub
 from integrations.hub.lookup import is_hub_id, lookup
 from knowledge import models
@@ -144,3 +145,16 @@ def test_a_known_model_never_asks_the_hub() -> None:
 
     models.set_elsewhere(fail)
     assert models.find_model("meta-llama/Llama-3.1-8B-Instruct").value.id == "meta-llama/Llama-3.1-8B"
+
+
+def test_a_model_that_the_hub_does_not_give_is_sized_by_its_name_and_the_answer_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("ADVISOR_OFFLINE", "1")
+    hub.attach()
+    done = answer(f"can I qlora {NAME} on a 4090?")
+    assert done.status == "answered"
+    assert "I do not know" in done.answer
+    assert "typical dense 9B decoder" in done.answer
+    assert any(fact["name"] == "peak_per_gpu" for fact in done.as_json()["facts"])
