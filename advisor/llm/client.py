@@ -219,6 +219,8 @@ class LitellmModel:
         log.info("%s: %s %s", self.name, kind, status)  # never the text: providers echo keys in it
         if kind == "ContentPolicyViolationError":
             return ModelFailed("refused", f"{self.name} refuses this question."), None
+        if "LLM Provider NOT provided" in str(error):
+            return ModelFailed("misconfigured", f"{self.name} names no provider that litellm knows."), None
         keyless = "Missing credentials" in str(error)  # what the OpenAI client says, as a server error of its own
         if keyless or status in (401, 403) or kind in ("AuthenticationError", "PermissionDeniedError"):
             return ModelFailed("misconfigured", f"{self.name} does not accept the key."), None

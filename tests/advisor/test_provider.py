@@ -37,9 +37,12 @@ Play = Callable[..., tuple[list[Event], Answer, Provider]]
 
 
 @pytest.fixture
-def play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Play]:
+def play(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> Iterator[Play]:
     """Run a question against a provider that plays these moves, then the planner."""
     opened: list[Provider] = []
+    caplog.set_level("DEBUG")
     monkeypatch.setattr(client, "BACKOFF_SECONDS", (0.01, 0.05))
     monkeypatch.setattr(breaker, "BREAKERS", {})
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-123")
@@ -65,6 +68,9 @@ def play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Play]:
         return events, last.answer, provider
 
     yield go
+    # Providers echo keys in their errors: none may reach a log, the terminal or the store.
+    written = caplog.text + "".join(capfd.readouterr()) + "".join(map(_bytes_of, tmp_path.iterdir()))
+    assert "canary" not in written
     for provider in opened:
         provider.close()
     cache = client.load_litellm().in_memory_llm_clients_cache
@@ -72,6 +78,10 @@ def play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Play]:
         if not inspect.iscoroutinefunction(getattr(kept, "close", None)):
             kept.close()
     cache.flush_cache()
+
+
+def _bytes_of(file: Path) -> str:
+    return file.read_bytes().decode("utf-8", "replace")
 
 
 def test_a_normal_turn_streams_a_call_then_an_answer(play: Play) -> None:
@@ -214,6 +224,25 @@ def test_a_question_back_and_a_polite_no_are_told_by_their_marks(play: Play) -> 
     assert (got.status, got.answer) == ("needs_input", "Which GPU?")
     _events, got, _provider = play(fake.text("[[declined]] I only know machines for training."))
     assert (got.status, got.answer) == ("declined", "I only know machines for training.")
+
+
+@pytest.mark.parametrize(("model", "words"), [("nonsense", "name or key"), ("openai/x", "name or key")])
+def test_a_model_that_is_not_set_up_says_so_at_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: str, words: str
+) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_API_BASE", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    chosen = Settings(model=model)
+    planner = Scripted(calls(("toy_memory", {"model": "7B"})), says("It needs [[peak_per_gpu]]."), name="planner")
+
+    def opened(name: str) -> Model:
+        return planner if name == "planner" else open_model(name, chosen)
+
+    desk = Desk(chosen, SqliteConversations(tmp_path / "a.db"), opened)
+    last = list(run("does it fit?", desk=desk))[-1]
+    assert isinstance(last, Done)
+    assert last.answer.degraded
+    assert words in last.answer.answer
 
 
 def test_importing_the_client_does_not_import_litellm() -> None:

@@ -23,6 +23,10 @@ from advisor.llm.planner.spelling import fix_spelling
 
 _COUNT_X = re.compile(r"(?<![a-z\d])(\d{1,5})x(?!tx?\b|large)(?=[a-z]|\d{4}(?!\d))")  # 8xh100, 2x3090; not 9070xt
 
+# No number is longer; patterns that look for a unit after a number would try every digit of an endless run.
+_LONGEST_NUMBER = 24
+_ENDLESS = re.compile(r"\d[\d.,_']{24,}")
+
 
 def parse(message: str) -> Slots:
     """The slots of one message. Never raises on any text."""
@@ -33,6 +37,7 @@ def read(cleaned: Cleaned) -> Slots:
     """The slots of a cleaned message."""
     # A count's "x" becomes a sign of its own, and a line's end a border that no pattern reads across.
     flat = _COUNT_X.sub(r"\1×", cleaned.lower).replace("\n", " ; ")
+    flat = _ENDLESS.sub(lambda match: match[0][:_LONGEST_NUMBER], flat)
     lower = fix_spelling(plain_numbers(flat))
     page = Page(lower)
     values: dict[str, Any] = {}
