@@ -89,7 +89,7 @@ def _by_model(report: Report, job: Job | None, bill: MemoryBill | None, gpu: Gpu
 
 def _knob_words(first: Knob) -> str:
     return (
-        f"{first.words[0].upper()}{first.words[1:]} ({first.argument}={first.value}): [[knob_1]] per GPU "
+        f"{first.said[0].upper()}{first.said[1:]} ({first.argument}={first.value}): [[knob_1]] per GPU "
         "instead of [[modelled_peak]], [[knob_1_saving]] less."
     )
 

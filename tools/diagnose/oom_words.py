@@ -51,7 +51,7 @@ def write(
     start = 0 if cause.name in ("fragmentation", "other_process") else 1
     for place, knob in enumerate(cause.knobs[start:], start + 1):
         result.next_steps.append(
-            f"Then {knob.words} ({knob.argument}={knob.value}): [[knob_{place}]] per GPU, [[knob_{place}_saving]] less."
+            f"Then {knob.said} ({knob.argument}={knob.value}): [[knob_{place}]] per GPU, [[knob_{place}_saving]] less."
         )
     result.next_steps += _extra(report, cause, job, bill, match)
     if host_ram_gb is not None and bill is not None and bill.host_ram_bytes:
@@ -119,9 +119,9 @@ def _modelled(bill: MemoryBill, cause: Cause) -> list[Fact]:
     ]  # fmt: skip
     for place, knob in enumerate(cause.knobs, 1):
         facts += [
-            _fact(f"knob_{place}", knob.bill.peak_bytes, f"after: {knob.words}", kind="modelled",
+            _fact(f"knob_{place}", knob.bill.peak_bytes, f"after: {knob.said}", kind="modelled",
                   low=knob.bill.low_bytes, high=knob.bill.high_bytes, basis=f"{knob.argument}={knob.value}"),
-            _fact(f"knob_{place}_saving", bill.peak_bytes - knob.bill.peak_bytes, f"saved: {knob.words}",
+            _fact(f"knob_{place}_saving", bill.peak_bytes - knob.bill.peak_bytes, f"saved: {knob.said}",
                   kind="modelled", basis="modelled_peak before and after"),
         ]  # fmt: skip
     return facts

@@ -23,6 +23,11 @@ class Knob:
     job: Job
     bill: MemoryBill
 
+    @property
+    def said(self) -> str:
+        """The change with its number in the words."""
+        return self.words.format(value=self.value)
+
 
 def largest_savings(job: Job, now: MemoryBill, count: int = 3, estimator: Estimator = estimate) -> list[Knob]:
     """The ``count`` single changes that lower the peak most, one of each family, each saving at least 2 %."""

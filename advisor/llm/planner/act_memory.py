@@ -37,10 +37,7 @@ def memory(d: Decider) -> None:
         sizes = [d.model()]
     methods = methods_of(d)
     for card in cards:
-        count = d.count_of(card)
-        if card and count is None and not d.plural(card):
-            count = 1
-        base = d.workload("estimate_vram", gpu=card, n_gpus=count)
+        base = d.workload("estimate_vram", gpu=card, n_gpus=_count(d, card))
         for size in sizes:
             for method in methods:
                 if len(d.calls) < MAX_CALLS:
@@ -48,6 +45,12 @@ def memory(d: Decider) -> None:
                     d.add("estimate_vram", {**with_method(base, method), "model": size}, "main", about)
         if len(cards) == len(methods) == len(sizes) == 1:
             _span(d, with_method(base, methods[0]))
+
+
+def _count(d: Decider, card: str | None) -> int | None:
+    """The count of a card; one where it is named in the singular without any."""
+    count = d.count_of(card)
+    return 1 if card and count is None and not d.plural(card) else count
 
 
 def with_method(base: dict[str, Any], method: str | None) -> dict[str, Any]:
@@ -146,9 +149,19 @@ def oom(d: Decider) -> None:
             name: text[:20_000] for name in ("traceback", "text", "log") if name in fields("diagnose_oom")
         }
         d.add("diagnose_oom", {**d.workload("diagnose_oom", gpu=d.card()), **pasted})
-    if d.model() is not None:
+    if d.model() is None:
+        if not d.calls:
+            d.know()
+            d.compare_named()
+    elif d.calls:  # the diagnosis holds the bill; this says whether the job as described should fit
+        cards: list[str | None] = [*d.cards()[:2]] or [None]
+        for card in cards:
+            base = d.workload("estimate_vram", gpu=card, n_gpus=_count(d, card))
+            for method in methods_of(d):
+                d.add("estimate_vram", with_method(base, method), "line", method or "")
+    else:
         memory(d)
-    elif not d.calls:
-        d.know()
-        d.compare_named()
-    d.know("side")
+    log = d.turn.log.lower()
+    plain = "tried to allocate" in log or "out of memory" in log  # such a log needs no reading up on
+    if "pool" in d.turn.cues or not plain:
+        d.know("side")

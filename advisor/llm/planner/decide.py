@@ -97,6 +97,8 @@ class Decider:
             m for m in self.turn.models if m.kind in ("unknown", "unmodelled") or (m.kind == "closed" and not computed)
         )
         unknown_gpus = tuple(gpu for gpu in self.turn.gpus if gpu.kind == "unknown")
+        if model is not None and model.kind == "closed":  # nothing to compute or to look up: say so
+            return Plan(reply="ask_what", status="needs_input", unknown_models=unknown_models)
         goals = self.goals[:3]
         if sum(m.kind in COMPUTED for m in self.turn.models) > 2 and "vram" not in goals:
             goals = ("vram",)  # a table of sizes is asked for; hours of each would drown it
@@ -110,8 +112,6 @@ class Decider:
         status = "answered" if calls and not self.question else "needs_input"
         if any(call.part != "side" for call in calls):
             status = "answered"
-        if calls and model is not None and model.kind == "closed":
-            status = "declined"
         return Plan(
             calls=calls,
             goal=goals[0] if goals else "",

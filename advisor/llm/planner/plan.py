@@ -9,9 +9,9 @@ from advisor.llm.planner.mentions import GpuMention, ModelMention
 from advisor.llm.planner.premise import Premise
 from advisor.llm.protocol import Status
 
-# main: what was asked; side: adds to it; span: an end of what was left open; ladder: a rung of several; premise: a
-# fact to correct a wrong one with.
-Part = Literal["main", "side", "span", "ladder", "premise"]
+# main: what was asked; side: adds to it; line: its verdict only; span: an end of what was left open; ladder: a rung of
+# several; premise: a fact to correct a wrong one with.
+Part = Literal["main", "side", "line", "span", "ladder", "premise"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from advisor.llm.planner import grammar
+from advisor.llm.planner.mentions import GpuMention
 from advisor.llm.planner.slots import Slots
 from knowledge.gpus import load_gpu
 from knowledge.types import Gpu
@@ -36,7 +37,7 @@ def premises(turn: Slots) -> list[Premise]:
         found += [
             p
             for p in (
-                _memory(gpu, tail, mention.memory_gb),
+                _memory(gpu, tail, mention),
                 _rate(gpu, tail),
                 _tflops(gpu, turn.lower[mention.start : mention.end + 60]),
                 _link(gpu, turn.lower[max(0, mention.start - 40) : mention.start], tail),
@@ -48,11 +49,13 @@ def premises(turn: Slots) -> list[Premise]:
     return list(unique.values())[:2]
 
 
-def _memory(gpu: Gpu, tail: str, stated: float | None) -> Premise | None:
+def _memory(gpu: Gpu, tail: str, mention: GpuMention) -> Premise | None:
     match = _named("has_memory").match(tail)
-    claimed = float(match[1]) if match else stated
+    claimed = float(match[1]) if match else mention.memory_gb
     if claimed is None or (match and re.match(r"\s?(?:\)|of (?:weights|states)|free|used|left)", tail[match.end() :])):
         return None
+    if mention.count and abs(claimed - mention.count * gpu.marketed_memory_gb) <= 0.06 * claimed:
+        return None  # the sum of several cards ("4x 24 GB = 96 GB")
     sizes = {gpu.marketed_memory_gb, gpu.memory_bytes / 2**30, gpu.memory_bytes / 1e9}
     if any(abs(claimed - size) <= 0.06 * size for size in sizes):
         return None

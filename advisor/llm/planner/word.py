@@ -69,6 +69,8 @@ def compose(plan: Plan, outcomes: list[Outcome], state: Slots, turn: Slots) -> R
     parts_of = {part: [o for o in good if o.call.part == part and o not in found] for part in _PARTS}
     main, side, rungs = parts_of["main"], parts_of["side"], parts_of["ladder"]
     if not main and not rungs:
+        side += parts_of.pop("line")
+        parts_of["line"] = []
         main, side = side[:1], side[1:]
     parts = [*_openers(turn), *_premises(plan, outcomes), *_unknown(plan, language)]
     parts += [say(note, language) for note in plan.notes]
@@ -84,6 +86,7 @@ def compose(plan: Plan, outcomes: list[Outcome], state: Slots, turn: Slots) -> R
     wrong = _errors(failed if not good else [o for o in failed if o.call.part in ("main", "ladder")])
     parts += wrong if not good else wrong[:1]
     parts += _knobs(main or rungs[-1:], language)
+    parts += [outcome.verdict for outcome in parts_of["line"]]
     parts += _sides(side)
     parts += _passages(found, 1, say("knowledge", language))
     parts += _remarks(plan, state, turn)
@@ -98,7 +101,7 @@ def compose(plan: Plan, outcomes: list[Outcome], state: Slots, turn: Slots) -> R
 
 
 _FAR_BELOW = 0.6  # of the low end: below it no choice of defaults explains the difference
-_PARTS = ("main", "side", "ladder", "span")
+_PARTS = ("main", "side", "line", "ladder", "span")
 
 
 def _openers(turn: Slots) -> list[str]:
