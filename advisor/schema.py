@@ -58,6 +58,19 @@ MIGRATIONS: tuple[str, ...] = (
         expires_at real not null
     ) strict;
     """,
+    # Slack: each delivery once, each question as a job that one process at a time works on, and the message that
+    # shows its answer: sending says that a post may or may not have reached Slack.
+    """
+    create table slack_deliveries (event_id text primary key, job_id text not null, seen_at real not null) strict;
+    create table slack_jobs (
+        id text primary key, team text not null, channel text not null, thread text not null, asked_at text not null,
+        person text not null, question text not null, state text not null, owner text not null default '',
+        lease_until real not null default 0, attempts integer not null default 0, post text not null default 'none',
+        answer_ts text not null default '', turn_id text not null default '', created_at real not null
+    ) strict;
+    create index slack_jobs_open on slack_jobs (state, created_at);
+    create index slack_jobs_by_thread on slack_jobs (team, channel, thread);
+    """,
 )
 _POSTGRES = ((r"\) strict\b", ")"), (r"\binteger\b", "bigint"), (r"\breal\b", "double precision"))
 
