@@ -6,13 +6,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := --extra build --extra llm --extra http --extra mcp --extra slack --extra postgres
 
-.PHONY: run test check evals setup bench clean lock
+.PHONY: run test test-slow check evals setup bench clean lock
 
 run: $(VENV)/.run
 	@$(BIN)/advisor ask "$(Q)"
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 -m slow
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

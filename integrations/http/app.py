@@ -11,26 +11,22 @@ from fastapi import FastAPI
 from starlette.routing import Route
 
 from advisor.accounts import Accounts
-from advisor.database import Database
 from advisor.llm.client import warm_up
-from advisor.llm.door import PLANNER, ladder, open_model
+from advisor.llm.door import PLANNER, ladder
 from advisor.llm.protocol import ModelFailed
-from advisor.settings import database_place, get_settings, program_version, read_settings
-from advisor.store import SqlConversations, open_store
+from advisor.settings import program_version, read_settings
 from advisor.turn import Desk
 from integrations import hub
 from integrations.http import openapi, problems
-from integrations.http.auth import Authenticator
 from integrations.http.drain import draining
 from integrations.http.frame import Frame
 from integrations.http.mcp_mount import McpMount
-from integrations.http.metrics import Metrics
 from integrations.http.routes import ask, conversations, docs, openai_wire, operations
 from integrations.http.routes import tools as tool_routes
-from integrations.http.service import Service
+from integrations.http.service import Service, build_service
 from integrations.http.settings import ServiceSettings
-from integrations.http.turns import Turns
 from integrations.prices import attached
+from integrations.slack import settings as slack
 from integrations.web import pages
 from knowledge.store import kb_version
 from tools.registry import all_tools
@@ -42,20 +38,16 @@ SWEEP_SECONDS = 60.0
 def create_app(settings: ServiceSettings | None = None, desk: Desk | None = None) -> FastAPI:
     """The app; what is not given is as the environment says."""
     settings = settings or read_settings(ServiceSettings)
-    desk = desk or open_desk()
-    metrics = Metrics()
-    accounts = Accounts(_database_of(desk))
-    auth = Authenticator(settings, accounts, metrics)
-    service = Service(settings, desk, metrics, accounts, auth, Turns(settings, metrics))
+    service = build_service(settings, desk)
     mcp = McpMount(service, program_version())
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        await asyncio.to_thread(_warm_up, desk)
-        chores = asyncio.create_task(_sweep(accounts))
+        await asyncio.to_thread(_warm_up, service.desk)
+        chores = asyncio.create_task(_sweep(service.accounts))
         hub.attach()
         with draining(service), attached():
-            async with mcp.manager.run():
+            async with mcp.manager.run(), _slack(app, service):
                 yield
         chores.cancel()
         service.turns.close()
@@ -68,8 +60,21 @@ def create_app(settings: ServiceSettings | None = None, desk: Desk | None = None
     app.router.routes.append(Route("/mcp", mcp, methods=["GET", "POST", "DELETE"], include_in_schema=False))
     problems.install(app)
     openapi.install(app)
-    app.add_middleware(Frame, metrics=metrics, body_bytes=settings.body_bytes)
+    app.add_middleware(Frame, metrics=service.metrics, body_bytes=settings.body_bytes)
     return app
+
+
+@asynccontextmanager
+async def _slack(app: FastAPI, service: Service) -> AsyncIterator[None]:
+    """Slack's events route and worker, where a token and a signing secret are set."""
+    if not slack.configured():
+        yield
+        return
+    # bolt takes half a second to import, which only servers with Slack should pay.
+    from integrations.slack.http import slack_events
+
+    async with slack_events(app, service, slack.credentials("signing_secret"), slack.slack_settings()):
+        yield
 
 
 def _warm_up(desk: Desk) -> None:
@@ -90,16 +95,3 @@ async def _sweep(accounts: Accounts) -> None:
             await asyncio.to_thread(accounts.sweep)
         except Exception:
             log.exception("reservations could not be swept")
-
-
-def _database_of(desk: Desk) -> Database:
-    """Keys and budgets are kept where the conversations are."""
-    if not isinstance(desk.store, SqlConversations):
-        raise TypeError("the server needs a store that is in a database")
-    return desk.store.database
-
-
-def open_desk() -> Desk:
-    """The desk that the environment describes."""
-    settings = get_settings()
-    return Desk(settings, open_store(database_place(settings)), lambda name: open_model(name, settings))

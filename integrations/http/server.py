@@ -20,7 +20,8 @@ from advisor.settings import read_settings
 from advisor.store import SqliteConversations
 from advisor.turn import answer
 from integrations.http import logs, tracing
-from integrations.http.app import create_app, open_desk
+from integrations.http.app import create_app
+from integrations.http.service import open_desk
 from integrations.http.settings import ServiceSettings
 
 # After the last words have been sent the connections get this long to take them.

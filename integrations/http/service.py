@@ -8,8 +8,11 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from advisor.accounts import EVERYBODY, Accounts, Budget
+from advisor.database import Database
 from advisor.llm.client import price_of
-from advisor.llm.door import ladder
+from advisor.llm.door import ladder, open_model
+from advisor.settings import database_place, get_settings
+from advisor.store import SqlConversations, open_store
 from advisor.turn import Desk
 from integrations.http.auth import Authenticator, Caller
 from integrations.http.metering import Meter, Price
@@ -68,6 +71,28 @@ class Service:
                 candidates=nearest(name[:80], self.models) or list(self.models[:3]),
             )
         return name
+
+
+def build_service(settings: ServiceSettings, desk: Desk | None = None) -> Service:
+    """What every surface of a server process shares; what is not given is as the environment says."""
+    desk = desk or open_desk()
+    metrics = Metrics()
+    accounts = Accounts(database_of(desk))
+    auth = Authenticator(settings, accounts, metrics)
+    return Service(settings, desk, metrics, accounts, auth, Turns(settings, metrics))
+
+
+def database_of(desk: Desk) -> Database:
+    """Keys, budgets and jobs are kept where the conversations are."""
+    if not isinstance(desk.store, SqlConversations):
+        raise TypeError("the server needs a store that is in a database")
+    return desk.store.database
+
+
+def open_desk() -> Desk:
+    """The desk that the environment describes."""
+    settings = get_settings()
+    return Desk(settings, open_store(database_place(settings)), lambda name: open_model(name, settings))
 
 
 def _service(request: Request) -> Service:

@@ -1,1 +1,1 @@
-"""The Slack bot: an event becomes a job before it is acknowledged, a worker answers it once, whatever is redelivered."""
+"""The Slack bot: an event becomes a job before it is acknowledged; a worker answers it once, however often it comes."""

@@ -11,8 +11,8 @@ from slack_bolt.async_app import AsyncApp
 from slack_sdk.http_retry.builtin_async_handlers import AsyncRateLimitErrorRetryHandler
 from slack_sdk.web.async_client import AsyncWebClient
 
-from integrations.http.service import Service
-from integrations.slack.escape import typed
+from integrations.http.service import Service, database_of
+from integrations.slack.escape import cut, mrkdwn, typed
 from integrations.slack.interact import Interactions
 from integrations.slack.ledger import Ledger, Question
 from integrations.slack.settings import Credentials, SlackSettings
@@ -38,7 +38,7 @@ async def build_bot(service: Service, tokens: Credentials, settings: SlackSettin
     # Only what Slack says was not done is done again without thinking: a 429. The rest is decided message by message.
     client.retry_handlers = [AsyncRateLimitErrorRetryHandler(max_retry_count=6)]
     me = await client.auth_test()
-    ledger = Ledger(service.accounts.database, settings.slack_lease_seconds)
+    ledger = Ledger(database_of(service.desk), settings.slack_lease_seconds)
     worker = Worker(service, ledger, client, settings, str(me["user_id"]))
     app = AsyncApp(
         client=client,
@@ -98,8 +98,6 @@ class _Listeners:
             await ack(f"Ask a question: `/advisor {STARTERS[0]}`")
         else:
             await ack()
-            from integrations.slack.escape import cut, mrkdwn
-
             words = f"<@{command['user_id']}> asks: {mrkdwn(cut(text, 2500))}"
             posted = await client.chat_postMessage(channel=command["channel_id"], text=words, unfurl_links=False)
             question = Question(

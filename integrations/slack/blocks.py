@@ -20,7 +20,6 @@ SECTION_CHARS = 2900
 MARKDOWN_CHARS = 8000
 TABLE_ROWS, TABLE_COLUMNS = 50, 10
 FALLBACK_CHARS = 2800
-NATIVE = frozenset({"table", "data_visualization", "markdown", "context_actions"})
 # What a button asks in the thread; the planner reads them like any follow-up.
 FOLLOW_UPS = {"cheaper": "what is cheaper?", "faster": "what is faster?", "launch": "give me the launch command"}
 
@@ -107,6 +106,8 @@ def _body(pieces: Iterable[tuple[str, str]]) -> list[Block]:
             continue
         text = f"```\n{as_plain(block).strip()}\n```" if kind == "table" else block.strip()
         text = markdown(text)
+        if not text.strip():
+            continue
         if len(text) > left:
             note = "_The rest is in the sums and on the web page._"
             if left > 200 and kind == "text":

@@ -25,10 +25,11 @@ def native_chart(spec: dict[str, Any]) -> dict[str, Any] | None:
         return None
     colour = (encoding.get("color") or {}).get("field")
     series: dict[str, dict[str, float]] = {}
+    labels = _labels([str(row.get(other["field"], "")) for row in rows])
     categories: list[str] = []
     for row in rows:
-        value, label = row.get(number["field"]), plain(str(row.get(other["field"], "")), LABEL)
-        if not isinstance(value, (int, float)) or not math.isfinite(value) or not label:
+        value, label = row.get(number["field"]), labels[str(row.get(other["field"], ""))]
+        if not isinstance(value, (int, float)) or not math.isfinite(value):
             continue
         if label not in categories:
             categories.append(label)
@@ -51,6 +52,17 @@ def native_chart(spec: dict[str, Any]) -> dict[str, Any] | None:
             "axis_config": {"categories": categories, "y_label": plain(_axis(number), AXIS)},
         },
     }
+
+
+def _labels(names: list[str]) -> dict[str, str]:
+    """A short label for each name; names that would be cut to the same one are numbered."""
+    found: dict[str, str] = {}
+    for name in names:
+        if name not in found:
+            label = plain(name, LABEL) or "–"
+            taken = sum(label == other or other.startswith(f"{label[: LABEL - 4]} #") for other in found.values())
+            found[name] = f"{label[: LABEL - 4]} #{taken + 1}" if taken else label
+    return found
 
 
 def _axis(channel: dict[str, Any]) -> str:

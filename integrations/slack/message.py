@@ -12,10 +12,11 @@ import logging
 import time
 from typing import Any
 
+from aiohttp import ClientError
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from integrations.slack.blocks import NATIVE, Post
+from integrations.slack.blocks import Post
 from integrations.slack.escape import plain
 from integrations.slack.ledger import Job, Ledger
 
@@ -23,6 +24,7 @@ log = logging.getLogger("advisor.slack")
 EVENT_TYPE = "advisor_answer"  # metadata by which a post is found again
 FEED_SECONDS = 1.0  # appendStream is a tier 4 method, about 100 calls a minute
 TRIES = 4
+LOST = (SlackClientError, ClientError, OSError, TimeoutError)  # nobody knows whether Slack did it
 _NO_STREAM = frozenset({
     "unknown_method", "not_allowed_token_type", "missing_scope", "channel_type_not_supported", "feature_not_enabled",
     "method_not_supported_for_channel_type", "invalid_arguments", "team_not_found", "user_not_found",
@@ -48,29 +50,30 @@ class Message:
 
     async def open(self) -> None:
         """Make sure that exactly one message of this job is in the thread. Raises Unreachable."""
-        if self._ts:
-            return
-        if self._job.post == "sending":
+        if not self._ts and self._job.post == "sending":
             found = await self._find()
             if found:
                 await self._note(found)
-                return
-        await asyncio.to_thread(self._ledger.sending, self._job.id)
+        if self._ts:
+            self._streaming = self._wants_stream  # of an earlier attempt: perhaps it streams still, closing will tell
+            return
         for attempt in range(TRIES):
+            await asyncio.to_thread(self._ledger.sending, self._job.id)
             try:
                 await self._note(await self._post())
                 return
-            except SlackApiError as error:  # Slack said no: nothing was posted
-                await asyncio.to_thread(self._ledger.not_sent, self._job.id)
-                self._judge(error, attempt)
-            except (SlackClientError, OSError, asyncio.TimeoutError) as error:  # nobody knows
-                log.warning("post of %s: %s; looking whether it arrived", self._job.id, type(error).__name__)
-                found = await self._find()
-                if found:
-                    await self._note(found)
-                    return
+            except LOST as error:
+                if code := code_of(error):  # Slack said no: nothing was posted
+                    await asyncio.to_thread(self._ledger.not_sent, self._job.id)
+                    self._judge(code, attempt)
+                else:
+                    log.warning("post of %s: %s; looking whether it arrived", self._job.id, type(error).__name__)
+                    found = await self._find()
+                    if found:
+                        self._streaming = self._wants_stream
+                        await self._note(found)
+                        return
             await asyncio.sleep(0.5 * 2**attempt)
-            await asyncio.to_thread(self._ledger.sending, self._job.id)
         raise Unreachable("the message could not be posted")
 
     async def task(self, key: str, title: str, status: str, output: str = "") -> None:
@@ -112,7 +115,7 @@ class Message:
                 self._streaming = True
                 return str(begun["ts"])
             except SlackApiError as error:
-                if error.response.get("error") not in _NO_STREAM:
+                if code_of(error) not in _NO_STREAM:
                     raise
                 self._wants_stream = False
         made = await self._client.chat_postMessage(
@@ -139,10 +142,9 @@ class Message:
                     limit=100,
                 )
                 break
-            except SlackApiError as error:
-                self._judge(error, attempt)
-            except (SlackClientError, OSError, asyncio.TimeoutError):
-                pass
+            except LOST as error:
+                if code := code_of(error):
+                    self._judge(code, attempt)
             await asyncio.sleep(0.5 * 2**attempt)
         else:
             raise ConnectionError("the thread could not be read")
@@ -164,11 +166,11 @@ class Message:
         self._fed_at = time.monotonic()
         try:
             await self._client.chat_appendStream(channel=self._job.question.channel, ts=self._ts, chunks=chunks)
-        except SlackApiError as error:
-            if error.response.get("error") in _CLOSED:
+        except LOST as error:
+            if code_of(error) in _CLOSED:
                 self._streaming = False  # Slack ends a stream after minutes; the answer goes in by an update
-        except (SlackClientError, OSError, asyncio.TimeoutError):
-            log.info("a task update of %s was lost", self._job.id)
+            else:
+                log.info("a task update of %s was lost", self._job.id)
 
     async def _show(self, post: Post) -> None:
         for attempt in range(TRIES):
@@ -182,8 +184,12 @@ class Message:
                         channel=self._job.question.channel, ts=self._ts, text=post.text, blocks=post.blocks
                     )
                 return
-            except SlackApiError as error:
-                code = str(error.response.get("error"))
+            except LOST as error:
+                code = code_of(error)
+                if not code:  # whether it was stopped or not, an update shows the answer
+                    self._streaming = False
+                    await asyncio.sleep(0.5 * 2**attempt)
+                    continue
                 if code in ("invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long"):
                     raise _BadBlocks(code) from None
                 if self._streaming and code in _CLOSED:
@@ -191,25 +197,24 @@ class Message:
                     continue
                 if code == "message_not_found":
                     raise Unreachable("the message was deleted") from None
-                self._judge(error, attempt)
-            except (SlackClientError, OSError, asyncio.TimeoutError):
-                # Whether it was stopped or not, an update shows the answer.
-                self._streaming = False
+                self._judge(code, attempt)
             await asyncio.sleep(0.5 * 2**attempt)
         raise ConnectionError("the answer could not be shown")
 
-    def _judge(self, error: SlackApiError, attempt: int) -> None:
-        code = str(error.response.get("error"))
+    @staticmethod
+    def _judge(code: str, attempt: int) -> None:
+        """Whether it is worth another try. Raises Unreachable or ConnectionError when it is not."""
         if code in _HOPELESS:
             raise Unreachable(code) from None
         if attempt == TRIES - 1:
             raise ConnectionError(f"Slack: {code}") from None
 
 
+def code_of(error: Exception) -> str:
+    """What Slack said, empty when nobody knows: the connection broke, or something in between answered."""
+    data = error.response.data if isinstance(error, SlackApiError) else None
+    return str(data.get("error", "")) if isinstance(data, dict) else ""
+
+
 class _BadBlocks(Exception):
     """Slack does not take these blocks."""
-
-
-def uses_new_blocks(post: Post) -> bool:
-    """Whether a workspace without the newest block types would refuse the post."""
-    return any(block["type"] in NATIVE for block in post.blocks)

@@ -11,8 +11,8 @@ from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
 
 from advisor.settings import read_settings
 from integrations.http import logs
-from integrations.http.app import build_service
 from integrations.http.server import secret_values
+from integrations.http.service import build_service
 from integrations.http.settings import ServiceSettings
 from integrations.slack.app import build_bot
 from integrations.slack.settings import Credentials, SlackSettings
@@ -33,7 +33,7 @@ async def serve(tokens: Credentials, settings: SlackSettings, stop: asyncio.Even
     handler = AsyncSocketModeHandler(bot.app, tokens.app_token.get_secret_value(), web_client=bot.app.client)
     stopped = stop or _stop_signal()
     working = asyncio.create_task(bot.worker.run())
-    await handler.connect_async()
+    await handler.connect_async()  # type: ignore[no-untyped-call]
     log.info("connected to Slack")
     try:
         while not stopped.is_set():
@@ -44,7 +44,7 @@ async def serve(tokens: Credentials, settings: SlackSettings, stop: asyncio.Even
                 with suppress(Exception):
                     await handler.client.connect_to_new_endpoint(force=True)
     finally:
-        await handler.close_async()
+        await handler.close_async()  # type: ignore[no-untyped-call]
         working.cancel()
         with suppress(asyncio.CancelledError):
             await working

@@ -27,8 +27,8 @@ def home_view() -> dict[str, Any]:
     """What the bot is for, questions to click, the calculator."""
     blocks: list[Block] = [
         {"type": "header", "text": _text("Training advisor")},
-        section("Ask me about machines for training: what fits, which GPU, how long, what it costs, whether the network "
-                "suffices. Mention me in a channel, or write to me here. Every number is computed or dated."),
+        section("Ask me about machines for training: what fits, which GPU, how long, what it costs, whether the "
+                "network suffices. Mention me in a channel, or write to me here. Every number is computed or dated."),
     ]  # fmt: skip
     blocks += [
         {
@@ -85,7 +85,9 @@ def calculator_arguments(state: dict[str, Any]) -> dict[str, Any]:
 
 def calculator_errors(problem: InputProblem) -> dict[str, str]:
     """The error at the field it belongs to."""
-    field = problem.field if problem.field in {"model", "method", "seq_len", "micro_batch", "n_gpus", "gpu"} else "model"
+    field = (
+        problem.field if problem.field in {"model", "method", "seq_len", "micro_batch", "n_gpus", "gpu"} else "model"
+    )
     words = [problem.message, problem.hint or ""]
     if problem.candidates:
         words.append("Nearest: " + ", ".join(problem.candidates) + ".")
@@ -124,7 +126,12 @@ def reason_view(turn_id: str, principal: str) -> dict[str, Any]:
 
 
 def _field(block: str, label: str, example: str, optional: bool = False, long: bool = False) -> Block:
-    element: Block = {"type": "plain_text_input", "action_id": "value", "placeholder": _text(example), "max_length": 900}
+    element: Block = {
+        "type": "plain_text_input",
+        "action_id": "value",
+        "placeholder": _text(example),
+        "max_length": 900,
+    }
     if long:
         element["multiline"] = True
     return {"type": "input", "block_id": block, "label": _text(label), "optional": optional, "element": element}

@@ -138,7 +138,9 @@ class Worker:
 
     async def _turn(self, job: Job, message: Message) -> Answer | str:
         """The answer, or a sentence for the person when there is none."""
-        limits = Limits(tokens_per_day=self._settings.slack_tokens_per_day, usd_per_day=self._settings.slack_usd_per_day)
+        limits = Limits(
+            tokens_per_day=self._settings.slack_tokens_per_day, usd_per_day=self._settings.slack_usd_per_day
+        )
         caller = Caller(principal(job.question), self._subject(job), limits=limits)
         ask = self._service.ask(caller, "slack", job.question.text, conversation(job.question))
         names: dict[str, str] = {}
