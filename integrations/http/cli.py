@@ -21,7 +21,6 @@ def serve(host: str | None, port: int | None, workers: int | None) -> None:
     )
     from integrations.http.auth import given_keys
     from integrations.http.oidc import Oidc
-    from integrations.http.server import serve as run
 
     given_keys(settings)  # what cannot be is said now and not by the first request
     if settings.oidc_issuer:
@@ -33,6 +32,8 @@ def serve(host: str | None, port: int | None, workers: int | None) -> None:
             field="ADVISOR_AUTH",
             hint="Set ADVISOR_API_KEYS, make a key with `advisor keys create`, or set ADVISOR_AUTH=open to let all in.",
         )
+    from integrations.http.server import serve as run
+
     click.echo(f"Serving on http://{settings.host}:{settings.port} (docs at /docs); Ctrl-C stops.", err=True)
     run(settings)
 

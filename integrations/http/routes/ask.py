@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -21,6 +22,7 @@ from integrations.http.streams import PING, EventStream, disconnected, sse
 from integrations.http.turns import ShuttingDown
 from tools.errors import InputProblem
 
+log = logging.getLogger("advisor.http")
 router = APIRouter(tags=["ask"])
 
 
@@ -113,8 +115,16 @@ async def as_sse(events: AsyncIterator[Event], ping_seconds: float) -> AsyncIter
             yield sse(_data(event), event.type, number)
     except ShuttingDown:
         yield sse({"v": 1, "type": "shutdown", "conversation_id": conversation}, "shutdown", number + 1)
-    except InputProblem as problem:
-        yield sse({"v": 1, "type": "error", "error": problem.as_dict()}, "error", number + 1)
+    except Exception as error:
+        yield sse({"v": 1, "type": "error", "error": stream_fault(error)}, "error", number + 1)
+
+
+def stream_fault(error: Exception) -> dict[str, Any]:
+    """What ends a stream that cannot go on; the status was sent long ago."""
+    if isinstance(error, InputProblem):
+        return error.as_dict()
+    log.error("a stream broke", exc_info=error)
+    return InputProblem("internal", "Something went wrong on our side; it is logged.").as_dict()
 
 
 async def with_pings(events: AsyncIterator[Event], seconds: float) -> AsyncIterator[Event | None]:

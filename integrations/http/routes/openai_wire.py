@@ -20,12 +20,11 @@ from integrations.http.bodies import read_model
 from integrations.http.chores import chore_reply
 from integrations.http.openapi import body_of, error_responses
 from integrations.http.problems import ServiceProblem, openai_error
-from integrations.http.routes.ask import started, unless_gone, with_pings
+from integrations.http.routes.ask import started, stream_fault, unless_gone, with_pings
 from integrations.http.service import Here, Service
 from integrations.http.streams import PING, EventStream, sse
 from integrations.http.transcripts import Continued, Said, Transcript
 from integrations.http.turns import Ask, ShuttingDown
-from tools.errors import InputProblem
 
 router = APIRouter(tags=["OpenAI wire format"])
 BEGUN = int(time.time())
@@ -178,8 +177,8 @@ async def _chunks(
     except ShuttingDown:
         words = {"code": "shutting_down", "message": "The server stopped before the answer was ready."}
         yield sse({"error": openai_error(503, words)})
-    except InputProblem as problem:
-        yield sse({"error": openai_error(400, problem.as_dict())})
+    except Exception as error:
+        yield sse({"error": openai_error(500, stream_fault(error))})
     yield DONE
 
 

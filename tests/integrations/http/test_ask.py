@@ -151,6 +151,18 @@ def test_a_fault_of_ours_gives_its_id_and_nothing_else(serve: Serve, monkeypatch
     assert "secret" not in got.text
 
 
+def test_a_stream_that_breaks_still_has_a_last_word(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    live = serve(weighing())
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("secret detail")
+
+    monkeypatch.setattr(live.service.metrics, "turn", broken)
+    got = live.client.post("/v1/ask", json=ASK, headers=STREAM)
+    assert events_of(got.text)[-1]["error"]["code"] == "internal"
+    assert "secret" not in got.text
+
+
 def test_what_does_not_exist_says_so(serve: Serve) -> None:
     client = serve().client
     assert client.get("/v2/ask").json()["error"]["code"] == "not_found"
