@@ -48,6 +48,11 @@ def read_allocation_row(row: Row, number: int) -> Case:
         recipe_for(job), explicit_mask=True, kv_expand=True, loss="hf", dropout=False, lora_autocast=False,
         step_temp=4.0 if given["precision"] == "fp32" else 2.0
     )  # fmt: skip
+    if arch.family == "stablelm" or (arch.family == "phi" and arch.gated_mlp):
+        # Queries put together by concatenation are laid out by heads, and so is the CPU kernel's output.
+        recipe = replace(recipe, copied_output=True)
+    if arch.family == "opt":
+        recipe = replace(recipe, explicit_mask=False)  # its mask is made once in the compute dtype
     return Case(
         id=str(number), job=job, recipe=recipe, kind="allocated", unit="B", unit_bytes=1.0, loose=bool(open_points),
         summed=False, reads=tuple(open_points),

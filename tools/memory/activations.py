@@ -135,7 +135,7 @@ def _attention(shape: Shape, recipe: Recipe, arch: Architecture, trained: bool, 
     if recipe.fused_qkv and recipe.rotary and not copied and arch.mla is None:
         total += c * (shape.q + shape.k) / tp
     if attention != "eager":
-        total += (c * shape.out + 4 * shape.heads) / tp
+        total += (c * shape.out * (2 if recipe.copied_output and trained else 1) + 4 * shape.heads) / tp
     elif trained:
         total += c * shape.out / tp  # the output projection's input; the score product itself does not keep it
     if trained:
@@ -152,9 +152,11 @@ def _attention(shape: Shape, recipe: Recipe, arch: Architecture, trained: bool, 
 
 def _scores(shape: Shape, recipe: Recipe, attention: Attention, tp: int) -> tuple[float, float]:
     """Saved and transient bytes a token and a key position: softmax in fp32 and its cast, mask, soft cap."""
-    if attention != "eager":
-        return (recipe.compute, 0.0) if recipe.explicit_mask else (0.0, 0.0)
     c, heads = recipe.compute, shape.heads / tp
+    if attention == "sdpa" and recipe.math_sdpa:
+        return 4 * heads + (c if recipe.explicit_mask else 0.0), 8 * heads
+    if attention != "eager":
+        return (c, 0.0) if recipe.explicit_mask else (0.0, 0.0)
     if recipe.softmax < 4 <= c + 2:
         return heads * (c + (1 + c if recipe.dropout else 0)), heads * 2 * c
     saved = heads * (recipe.softmax + (c if recipe.softmax != c else 0))

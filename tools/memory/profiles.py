@@ -51,7 +51,7 @@ _HF_TRAITS: dict[str, dict[str, Any]] = {
     "glm": {"fused_gate": True},
     "gpt-neox": {"fused_qkv": True},
     "pythia": {"fused_qkv": True},
-    "falcon": {"fused_qkv": True},
+    "falcon": {"fused_qkv": True, "softmax": 2.0, "math_sdpa": True},
     "internlm": {"fused_qkv": True},
 }
 

@@ -80,6 +80,8 @@ class Recipe:
     untied: bool = False  # embeddings and head are separate modules even where the checkpoint ties them
     share_inputs: bool = True  # q, k, v (gate, up) save one input; autocast from fp32 casts one for each
     softmax: float = 4.0  # dtype of eager attention's softmax
+    math_sdpa: bool = False  # SDPA falls back to plain products (fp32 scores kept), e.g. for a broadcast kv head
+    copied_output: bool = False  # the attention output is copied once more for its projection
     expert_loop: bool = True  # experts run one after the other, not as one grouped product
     kv_expand: bool = False  # keys and values repeated to all heads before attention
     explicit_mask: bool = False  # a mask tensor in compute dtype saved by each SDPA call
