@@ -7,7 +7,8 @@ from typing import Any
 from pydantic import Field
 
 from knowledge.gpus import find_gpu, load_gpu
-from tools.config.parse import ParsedConfig, parse_training_config
+from tools.config.handlers import ParsedConfig
+from tools.config.parse import parse_training_config
 from tools.errors import BadValue, MissingValue, nearest
 from tools.memory import MemoryBill, estimate, verdict
 from tools.memory.knobs import largest_savings
