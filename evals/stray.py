@@ -15,7 +15,7 @@ from evals.transcript import Happened
 
 _NUMBER = re.compile(r"(?<![\w.,/-])(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?(?![\w]*[-.]?\w*\d[A-Za-z])")
 _SCALES = (1.0, 1e2, 1e3, 1e6, 1e9, 1e12, 1e15, 1e18, 2.0**10, 2.0**20, 2.0**30, 2.0**40, 1e-2, 1e-3, 1e-6)
-_TIMES = (1.0, 60.0, 3600.0, 86400.0, 24.0, 1 / 60, 1 / 24, 0.125, 1.25e8, 8.0)
+_TIMES = (1.0, 60.0, 3600.0, 86400.0, 24.0, 1 / 60, 1 / 3600, 1 / 86400, 1 / 24, 0.125, 1.25e8, 8.0)
 _PLAIN_BELOW = 13  # list positions, counts of knobs, hours of the day: too common to hold against a text
 
 

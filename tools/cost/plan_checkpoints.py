@@ -246,7 +246,7 @@ def _storage_facts(facts: Facts, given: PlanCheckpointsInput, full: float, small
     months = course.hours / usual_month()
     monthly = given.kept * full / 1e9 * given.storage_usd_per_gb_month
     facts.add("stored_bytes", given.kept * full, "B", kind="exact", label=f"{given.kept} copies")
-    facts.add("storage_usd_per_month", monthly, "USD", label="warm storage a month", kind="price")
+    facts.add("storage_usd_per_month", monthly, "USD", label="warm storage a month")
     facts.add("storage_cost", monthly * months, "USD", label="over the run")
     facts.add("retention_cost", small / 1e9 * COLD_USD_PER_GB_MONTH * given.retention_months, "USD", as_of=COLD_DATED,
               label="final weights kept cold", basis=f"{COLD_USD_PER_GB_MONTH} USD/GB-month")  # fmt: skip

@@ -13,6 +13,8 @@ def goals_of(turn: Slots, state: Slots, earlier: tuple[str, ...]) -> tuple[str, 
         return ("vram",)  # "and to QLoRA it?": from serving to training
     if earlier and earlier[0] in _RUNS and turn.values.keys() & _TERMS and "?" not in turn.lower:
         return earlier  # "we pay $1.10 per GPU hour", "it must be done in 2 hours": terms of the run spoken of
+    if own and own[0] in ("fit", "vram") and "inter_link" in turn.values and state.get("n_gpus", 1) > _ONE_NODE:
+        return ("interconnect", *own[:1])  # "full fine-tune 7B on 16 H100 over 100GbE, ok?"
     if earlier and _only_changes(turn, own):
         return earlier
     if not own:
@@ -23,6 +25,7 @@ def goals_of(turn: Slots, state: Slots, earlier: tuple[str, ...]) -> tuple[str, 
 
 
 _RUNS = frozenset(("time", "cost", "gpu_select"))
+_ONE_NODE = 8  # GPUs; more of them talk over a network
 _TERMS = frozenset(("price_usd", "deadline_hours", "hours", "budget_usd", "mfu"))
 # Cues that ask for something; without one and without "?" a message only adds to what was asked before.
 _ASKS = frozenset(

@@ -81,13 +81,21 @@ _ANYONES = frozenset(("concept", "compare", "fit", "cost", "price", "time", "gpu
 
 # From this share of a question's words in one article (``closeness``), the article answers what nothing else took up.
 _CLOSE = 0.765
+_CLOSE_WITHOUT_MODEL = 0.95  # where asking for the model would be the other answer
+_FIGURES = frozenset(("tflops", "bandwidth_ask"))  # asked of a card alone, its data sheet answers
 
 
 def decide(state: Slots, turn: Slots, goals: tuple[str, ...], context: bool, tools: tuple[str, ...]) -> Plan:
     """The plan for a turn: what its words ask for, else the article that speaks of them."""
     plan = _decided(state, turn, goals, context, tools)
-    nothing = not plan.calls and plan.reply in ("", "ask_what") and not plan.unknown_models and not plan.unknown_gpus
-    if nothing and "search_knowledge" in tools and closeness(turn.text) >= _CLOSE:
+    if plan.calls or plan.unknown_models or plan.unknown_gpus or plan.reply not in ("", "ask_what", "ask_model"):
+        return plan
+    if plan.reply == "ask_model" and turn.gpus and turn.cues & _FIGURES and "compare_gpus" in tools:
+        cards = [mention.argument for mention in turn.gpus if mention.argument]
+        return Plan(calls=(Call("compare_gpus", {"gpus": cards[:5]}),), goal="compare")
+    enough = _CLOSE if plan.reply != "ask_model" else _CLOSE_WITHOUT_MODEL
+    asked = plan.reply != "ask_model" or "?" in turn.text
+    if asked and "search_knowledge" in tools and closeness(turn.text) >= enough:
         return Plan(calls=(Call("search_knowledge", {"query": turn.text[:500]}),), goal="concept")
     return plan
 

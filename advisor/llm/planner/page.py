@@ -39,6 +39,8 @@ def plain_numbers(text: str) -> str:
     """Thousands and decimals of other conventions: "1 000 000", "1.000.000" and "1,5" become what Python reads."""
     text = re.sub(r"(?<![\d.,])(\d{1,3})(?:[\u00a0\u202f'](\d{3}))+(?!\d)", lambda m: re.sub(r"\D", "", m[0]), text)
     text = re.sub(r"(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}(?![\d.,])", lambda m: m[0].replace(".", ""), text)
+    counted = r"(?=\s(?:beispiel|zeilen|exempl|lignes|ejemplo|filas|sample|rows?\b))"  # "100.000 Beispiele" are many
+    text = re.sub(r"(?<![\d.,])([1-9]\d{0,2})\.(\d{3})" + counted, r"\1\2", text)
     text = re.sub(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?!\d)", lambda m: m[0].replace(",", ""), text)
     unit = r"(?=\s?(?:[bmkt]\b|gb|go|mrd|milliard|h\b|€|eur|usd|\$|%))"
     return re.sub(r"(?<![\d.,])(\d+),(\d{1,2})" + unit, r"\1.\2", text)

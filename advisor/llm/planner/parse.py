@@ -68,7 +68,7 @@ def read(cleaned: Cleaned) -> Slots:
         gpus=tuple(gpus),
         methods=methods,
         providers=providers,
-        cues=read_cues(lower, cleaned.log),
+        cues=read_cues(_without_form(lower, gpus), cleaned.log),
         log=cleaned.log,
         text=cleaned.prose,
         lower=lower,
@@ -135,6 +135,14 @@ def _read_numbers(page: Page, values: dict[str, Any]) -> None:
 
 
 _ADAPTERS = ("lora", "qlora", "dora")
+
+
+def _without_form(lower: str, gpus: list[GpuMention]) -> str:
+    """The text with the form factor of named cards blanked: "H100 PCIe" asks nothing about links."""
+    for gpu in gpus:
+        part = lower[gpu.start : gpu.end]
+        lower = lower[: gpu.start] + part.replace("pcie", "    ").replace("nvl", "   ") + lower[gpu.end :]
+    return lower
 
 
 def _methods(lower: str, gpus: list[GpuMention], values: dict[str, Any]) -> tuple[str, ...]:
