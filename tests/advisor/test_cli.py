@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from advisor.cli import main
+from advisor.turn import default_desk
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 ROOT = Path(__file__).parents[2]
 ARGUMENTS = '{"model": "llama-3.1-8b", "method": "qlora", "gpu": "RTX 4090"}'
@@ -90,10 +93,18 @@ def test_ask_prints_plain_text_into_a_pipe(advisor: Run) -> None:
         (["nonsense", "--json"], "bad_usage"),
     ],
 )
-def test_bad_input_is_one_error_of_the_one_shape(advisor: Run, arguments: list[str], code: str) -> None:
-    done = advisor(*arguments)
-    assert done.returncode == 2
-    assert error_of(done.stdout)["code"] == code
+def test_bad_input_is_one_error_of_the_one_shape(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: str
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    default_desk.cache_clear()
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    default_desk.cache_clear()
+    assert end.value.code == 2
+    shown = capsys.readouterr()
+    assert error_of(shown.out)["code"] == code
+    assert shown.err == ""
 
 
 def test_binary_junk_is_refused(advisor: Run) -> None:
