@@ -283,3 +283,32 @@ def test_nodes_and_what_is_in_them(text: str, nodes: int, gpus: int | None) -> N
     slots = parse(text)
     assert slots.get("n_nodes") == nodes
     assert slots.get("n_gpus") == gpus
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "size"),
+    [
+        ("how much vram does Mistral Huge 300B need", "mistral huge 300b", "300B"),
+        ("deepseek v9 lora", "deepseek v9", None),
+        ("kimi k9 lora", "kimi k9", None),
+        ("phi-7 full ft", "phi-7", None),
+        ("bert-gigantic finetune", "bert-gigantic", None),
+    ],
+)
+def test_a_version_that_the_tables_lack_is_unknown(text: str, name: str, size: str | None) -> None:
+    (model,) = parse(text).models
+    assert (model.text, model.kind, model.size) == (name, "unknown", size)
+
+
+@pytest.mark.parametrize(
+    ("text", "models"),
+    [
+        ("llama r16 lora 8b", ["meta-llama/Llama-3.1-8B"]),
+        ("gemma full fine tuning 27b on 8xh100", ["google/gemma-3-27b-pt"]),
+        ("mistral vs 70b", ["mistralai/Mistral-7B-v0.3", "70B"]),
+        ("deepseek-v2 lora", ["deepseek-ai/DeepSeek-V2"]),
+        ("llama 2 gpus qlora", ["meta-llama/Llama-2-7b-hf"]),
+    ],
+)
+def test_a_family_takes_the_size_in_its_clause(text: str, models: list[str]) -> None:
+    assert [model.argument for model in parse(text).models] == models

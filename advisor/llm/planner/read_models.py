@@ -35,6 +35,7 @@ def find_models(text: str) -> list[ModelMention]:
     finder.families()
     finder.other_names()
     finder.sizes()
+    finder.size_apart()
     return sorted(finder.found, key=lambda mention: mention.start)
 
 
@@ -84,7 +85,7 @@ class _Finder:
             sized = self._with_size_after(match.start(), match.end())
             if sized is None:
                 before = self._with_size_before(match.start(), match.end())
-                sized = (before, match.end()) if before else None
+                sized = (before, match.end()) if before else self._other_version(match.start(), match.end())
             if sized:
                 self.add(*sized)
 
@@ -125,6 +126,17 @@ class _Finder:
                 label = f"{match[1].replace(',', '.')}{match[2].upper()}"
                 self.add(ModelMention(match[0].strip(), "size", label, match.start(), size=label), match.end())
 
+    def size_apart(self) -> None:
+        """A family and a size some words on are one model: "qwen lora 14b"; "llama vs 70b" are two."""
+        if [mention.kind for mention in self.found] != ["known", "size"]:
+            return
+        family, size = self.found
+        between = self.text[family.start + len(family.text) : size.start]
+        named = _families().fullmatch(family.text) and family.start < size.start
+        if named and _pattern("same_model").fullmatch(between):
+            whole = _resolve(f"{family.text} {size.argument}", family.start, size.argument)
+            self.found = [replace(whole, text=f"{family.text} {size.text}")]
+
     def _with_size_before(self, start: int, end: int) -> ModelMention | None:
         """A family with its size in front: "a 7b llama", "8b llama 3"."""
         before = _pattern("size_before").search(self.text[max(0, start - 9) : start])
@@ -141,6 +153,14 @@ class _Finder:
             return None  # a version without a size: the known names had their chance
         label = None if size[1] else f"{size[2]}{size[3].upper()}"
         return _resolve(self.text[start : match.end()].strip(), start, label), match.end()
+
+    def _other_version(self, start: int, end: int) -> tuple[ModelMention, int] | None:
+        """A version that the tables do not hold, with or without a size: "phi-7", "mistral huge 300b"."""
+        match = _pattern("other_version").match(self.text, end)
+        if not match:
+            return None
+        name = self.text[start : match.end()]
+        return replace(_resolve(name, start, _size_in(name)), kind="unknown"), match.end()
 
     def _size_beside(self, start: int, end: int) -> tuple[str | None, int]:
         """A size right after or before a name is that name's, not a model of its own."""
@@ -178,12 +198,17 @@ def _spans(text: str) -> Iterator[tuple[int, int, Found]]:
                 hit = lookup("models", text[begin:right])
                 if hit is None:
                     continue
-                if not _pattern("has_size").search(text[begin:right]) and _pattern("more_name").match(text, right):
+                if not _pattern("has_size").search(text[begin:right]) and _goes_on(text, right):
                     break
                 yield begin, right, hit
                 index = stop
                 break
         index += 1
+
+
+def _goes_on(text: str, end: int) -> bool:
+    """The name that ends at ``end`` has more to it, so that the model known by its beginning is another."""
+    return any(_pattern(name).match(text, end) for name in ("more_name", "other_version"))
 
 
 def _ends(text: str, pieces: list[tuple[int, int, str]], index: int, inner: frozenset[str]) -> list[tuple[int, int]]:
