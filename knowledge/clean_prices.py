@@ -18,7 +18,7 @@ from typing import Any, cast
 from knowledge.errors import InputProblem
 from knowledge.gpus import all_gpus, find_gpu
 from knowledge.instances import all_instances
-from knowledge.price_rules import Observation, Rejected, clean
+from knowledge.price_rules import FIRST_HAND, Observation, Rejected, clean
 from knowledge.providers import all_providers
 from knowledge.types import Billing
 
@@ -65,7 +65,7 @@ def cleaned(rows: Iterable[Observation]) -> tuple[list[Observation], list[Reject
     memory = {gpu.id: gpu.marketed_memory_gb for gpu in all_gpus()}
     classes = {provider.id: provider.provider_class for provider in all_providers()}
     kept, out = clean(rows, name_gpu, memory, classes)
-    return [_with_machine_gpu(row) for row in kept], out
+    return [_as_sold(_with_machine_gpu(row)) for row in kept], out
 
 
 def name_gpu(name: str) -> tuple[str, str | None] | None:
@@ -90,6 +90,27 @@ def _with_machine_gpu(row: Observation) -> Observation:
     if any(word in row.instance_type.casefold() for word in SERVER_WORDS):
         return replace(row, gpu_id="RTX-PRO-6000-Blackwell-Server")
     return replace(row, warnings=(*row.warnings, str(EDITIONS[row.gpu_id])))
+
+
+def _as_sold(row: Observation) -> Observation:
+    """A page's price of one GPU as the smallest machine that the provider sells with that card ("8 x A100 or none")."""
+    least = _smallest().get((row.provider, row.gpu_id), 1)
+    if row.n_gpus > 1 or row.n_gpus >= least or row.source in FIRST_HAND or "classic" in row.instance_type:
+        return row
+    note = f"priced by the GPU, sold as a machine of {least}"
+    usd = round(row.usd_per_gpu_hour * least, 4)
+    return replace(row, n_gpus=float(least), usd_per_hour=usd, warnings=(*row.warnings, note))
+
+
+@lru_cache(maxsize=1)
+def _smallest() -> dict[tuple[str, str], int]:
+    """The fewest GPUs of each card in a machine of the large clouds, whose lists we hold whole."""
+    out: dict[tuple[str, str], int] = {}
+    for machine in all_instances():
+        key = (machine.provider.casefold(), machine.gpu_id)
+        if key[0] in ("aws", "azure", "gcp", "oci", "coreweave"):
+            out[key] = min(machine.n_gpus, out.get(key, machine.n_gpus))
+    return out
 
 
 @lru_cache(maxsize=1)

@@ -157,12 +157,16 @@ def _named(
         return f"stated memory of {row.gpu_memory_gb:g} GB is not that of the card"
     if "market-min" in row.instance_type:
         return "the lowest ask of a market: two to three times below what can be rented"
+    if row.provider == "gcp" and "gpus-pricing" in row.locator:
+        return "the GPU alone: Google bills the host's vCPUs and memory apart"
     if row.provider == "gcp" and row.billing == "on_demand" and _a3_part(row):
         return "A3 with fewer than 8 GPUs is sold as spot or flex-start only; its on-demand list price cannot be bought"
     if "currency INR" in row.locator:
         warnings.append("converted from INR by the source")
     if "estimated" in row.locator:
         warnings.append("date estimated: the source file carries none")
+    if row.instance_type.endswith("-classic"):
+        warnings.append("vCPUs and memory of the host are billed apart")
     if "market-median" in row.instance_type:
         warnings.append("median of a market's asks")
     chosen = class_of(classes[row.provider], row.billing)

@@ -105,6 +105,21 @@ def test_part_of_an_a3_machine_cannot_be_bought_on_demand() -> None:
     assert "cannot be bought" in out[0]
 
 
+def test_the_gpu_alone_without_its_host_is_no_price_of_a_machine() -> None:
+    alone = _priced(
+        0.35, provider="gcp", n_gpus=1, locator="data (live; https://cloud.google.com/compute/gpus-pricing)"
+    )
+    assert _clean(alone) == ([], ["the GPU alone: Google bills the host's vCPUs and memory apart"])
+
+
+def test_a_page_s_price_of_one_gpu_becomes_the_machine_that_is_sold() -> None:
+    # AWS sells A100 40 GB as p4d.24xlarge only: eight or none.
+    one = _priced(3.2931, provider="aws", gpu="a100-sxm-40gb", n_gpus=1, gpu_memory_gb=40, instance_type="A100 40GB")
+    (row,) = cleaned([one])[0]
+    assert (row.n_gpus, row.usd_per_hour) == (8, pytest.approx(8 * 3.2931))
+    assert "sold as a machine of 8" in row.warnings[-1]
+
+
 def test_the_same_row_seen_twice_counts_once_and_first_hand_wins() -> None:
     first_hand = replace(ROW, source="skypilot-catalog")
     kept, out = _clean(ROW, first_hand)
