@@ -236,6 +236,10 @@ def _verdict(result: CheckInterconnectResult, cluster: Cluster, best: Rung | Non
         need += "" if "InfiniBand" in best.name else " (InfiniBand of that rate does as well)"
     else:
         need = f"No, this job does not need InfiniBand: {best.name} already keeps [[cheapest_kept]]"
+    named = all(each.name != "inter_link" for each in result.assumptions)
+    if named and kept < keep:  # the asker's own link first
+        need = need.removeprefix("Yes, ").removeprefix("No, ")
+        return f"{keeps}; {cost}, {efficiency}. {need[0].upper()}{need[1:]}."
     return f"{need}. {keeps}; {cost}, {efficiency}."
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from advisor.llm.planner.act_runs import prices
 from advisor.llm.planner.decide import Decider, action
 from advisor.llm.planner.read_machine import BETWEEN_NODES, VAGUE_LINKS
@@ -10,6 +12,8 @@ from knowledge.gpus import load_gpu
 _COMMON_CARD = "H100-SXM5"
 _PER_NODE = 8
 _HOURS_A_YEAR = 8760
+# A network rate; "GB/s" with a large B is one of memory or NVLink.
+_BIT_RATE = re.compile(r"\b\d+(?:\.\d+)? ?(?:Gb/s|Gbps|Gbit/s|gbps|gbit/s|Gbit|gbit)\b")
 _CHEAPEST_SERVER = 20_000  # USD; a smaller sum beside "buy" is a budget or one card's price
 
 
@@ -60,7 +64,8 @@ def network(d: Decider) -> None:
     if count < nodes:
         count = _PER_NODE * nodes
     named = [name for name in d.state.get("links", []) if name.startswith(BETWEEN_NODES) and name not in VAGUE_LINKS]
-    for link in named if len(named) > 1 else (d.state.get("inter_link"),):
+    rate = _BIT_RATE.search(d.turn.text)
+    for link in named if len(named) > 1 else (d.state.get("inter_link") or (rate and rate[0]) or None,):
         arguments = d.workload("check_interconnect", gpu=card, n_gpus=count, inter_link=link)
         d.add("check_interconnect", arguments, "main", link or "")
     d.know("side")
@@ -118,13 +123,27 @@ def onprem(d: Decider) -> None:
     d.know("side")
 
 
+_FLASH_3 = re.compile(r"flash[ -]?att\w*[ -]?3|\bfa ?-?3\b")
+# What the compatibility tool holds facts on, by the words people use.
+_LIBRARIES = {
+    "bitsandbytes": re.compile(r"bits ?and ?bytes|\bbnb\b"), "xformers": re.compile(r"\bxformers\b"),
+    "transformer-engine": re.compile(r"transformer[ -]?engine"), "vllm": re.compile(r"\bvllm\b"),
+    "unsloth": re.compile(r"\bunsloth\b"), "triton": re.compile(r"\btriton\b"),
+    "deepspeed": re.compile(r"\bdeep ?speed\b"), "mlx": re.compile(r"\bmlx\b"),
+}  # fmt: skip
+
+
 @action("driver")
 def driver(d: Decider) -> None:
     """Versions that work together."""
     state = d.state
     torch = state.get("torch")
     versions = {name: state.get(name) for name in ("cuda", "driver", "precision", "attention", "torch")}
-    arguments = {**versions, "framework": f"torch {torch}" if torch else None}
+    if _FLASH_3.search(d.turn.lower):
+        versions["attention"] = "flash3"
+    named = [name for name, pattern in _LIBRARIES.items() if pattern.search(d.turn.lower)]
+    stack = " ".join([*([f"torch {torch}"] if torch else []), *named])
+    arguments = {**versions, "framework": stack or None, "error": d.turn.log[:20_000] or None}
     cards: list[str | None] = [*d.cards()[:2]] or [None]
     for card in cards if d.cards() or any(arguments.values()) else ():
         d.add("check_compatibility", {**arguments, "gpu": card})

@@ -81,7 +81,13 @@ def find_machines(text: str) -> list[tuple[GpuMention, str]]:
             continue
         machine = find_instance(hit.id).value
         count = machine.n_gpus if not hit.alternatives else None  # "g5" comes in several sizes
-        mention = GpuMention(name, "known", machine.gpu_id, match.start(), match.end(), count, note=hit.note)
+        end, head = match.end(), count_before(text, match.start())
+        times = re.match(r"\s*[x×*]\s*(\d{1,4})\b", text[end:])
+        nodes = int(times[1]) if times else head.count if head else 1
+        mention = GpuMention(
+            name, "known", machine.gpu_id, match.start(), end, count, nodes if nodes > 1 and count else None,
+            note=hit.note,
+        )  # fmt: skip
         found.append((mention, machine.provider.lower()))
     return found
 

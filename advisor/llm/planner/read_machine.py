@@ -9,7 +9,7 @@ from advisor.llm.planner.mentions import GpuMention
 from advisor.llm.planner.page import Page, number_word
 from advisor.llm.planner.read_gpus import count_before
 
-BETWEEN_NODES = ("InfiniBand", "RoCE", "Ethernet", "EFA", "10GbE", "1GbE", "40GbE", "50GbE")
+BETWEEN_NODES = ("InfiniBand", "RoCE", "Ethernet", "EFA", "10GbE", "1GbE", "40GbE", "50GbE", "100GbE")
 VAGUE_LINKS = ("InfiniBand", "Ethernet", "EFA")  # a family, not a rate
 
 
