@@ -278,21 +278,26 @@ def _percent(part: int, whole: int) -> float | None:
 
 def held_out_summary() -> dict[str, Any]:
     """The carried rows with constants fitted on other split groups, in tokens/s a GPU."""
-    from evals.calibrate_throughput import fitted, held_out, rows  # the fit's arrays are needed only here
+    return summary(held_out_outcomes())
+
+
+def held_out_outcomes(seed: int = 0, by_source: bool = False) -> list[Outcome]:
+    """Every carried row predicted by constants fitted without its group, or without its whole source."""
+    from evals.calibrate_throughput import FOLDS, fitted, held_out, rows  # the fit's arrays are needed only here
     from tools.throughput.efficiency import interval_factor
 
     data = rows()
-    laid, _theta = fitted()
+    laid, _theta = fitted(again=True)
+    groups = data.sources if by_source else data.groups
+    errors = held_out(laid, groups, seed, len(set(groups)) if by_source else FOLDS)
     found = []
-    for name, case, measured, error in zip(
-        data.ids, data.cases, data.measured, held_out(laid, data.groups), strict=True
-    ):
+    for name, case, measured, error in zip(data.ids, data.cases, data.measured, errors, strict=True):
         predicted = measured * math.exp(float(error))
         width = interval_factor(case.gpu, case.job, case.software, case.fabric)
         found.append(
             Outcome(name, measured, predicted, predicted / width, predicted * width, "tokens/s/GPU", "ok", case)
         )
-    return summary(found)
+    return found
 
 
 def main(arguments: list[str]) -> int:

@@ -30,8 +30,13 @@ NOISE = 0.20  # log error of a sound measurement against any model this simple: 
 # Matrix products inside a step: 60 % of peak at 16 bits, 50 % at 8, 42 % at 4 (published achieved matmul ceilings are
 # 50-87 %, and a step holds more than its best shape).
 MATMUL = {16: (0.60, 0.30), 8: (0.50, 0.30), 4: (0.42, 0.35), 32: (0.50, 0.30)}
-# Large matrix products alone reach 51 % of peak on an MI300X (668 of 1,307 TFLOP/s), so a step reaches less.
-MATMUL_OF = {"cdna/16": (0.42, 0.20)}
+# Best shapes of matrix products alone, measured: A100 87 % of peak, H100 80 (FP8 71), B200 78 (FP8 76), GB200 73,
+# MI300X 51 (stas00/ml-engineering, MAMF tables). Inside a step, with every shape there is, about 0.85 of that.
+MATMUL_OF = {
+    "ampere_dc/16": (0.74, 0.10), "hopper/16": (0.68, 0.10), "hopper/8": (0.60, 0.07), "blackwell_dc/16": (0.64, 0.10),
+    "blackwell_dc/8": (0.62, 0.10), "blackwell_ultra/16": (0.64, 0.15), "blackwell_ultra/8": (0.62, 0.15),
+    "cdna/16": (0.43, 0.15),
+}  # fmt: skip
 # Sustained TFLOP/s a watt: from measured large matmuls, A100 271 at 400 W, A6000 95 at 300 W, H100 795 at 700 W.
 POWER = {"ampere_dc": 1.5, "ampere_rtx": 0.5, "ada": 0.9, "hopper": 2.5, "blackwell_dc": 4.0, "volta": 0.8}
 PRIORS: dict[str, tuple[float, float]] = {

@@ -80,7 +80,7 @@ def estimate_run(given: EstimateRunInput) -> EstimateRunResult:
     software = software_of(job.framework, given.software)
     speed = estimate_throughput(job, gpu, fabric, software)
     billing = given.billing or "on_demand"
-    policy, more = choose_policy(given, billing, tokens)
+    policy, more = choose_policy(given, billing, tokens, find_provider(given.provider) if given.provider else None)
     assumed += more
     hours = training_hours(tokens, speed)
     if given.mfu is not None:

@@ -61,6 +61,13 @@ class RunInput(WorkloadInput):
             return parse_count(value, getattr(info, "field_name", "tokens"))
         return value
 
+    @field_validator("idle_share", "evaluation_share", mode="before")
+    @classmethod
+    def _share(cls, value: object) -> object:
+        if isinstance(value, str) and value.strip().endswith("%"):
+            return float(value.strip().rstrip("%")) / 100.0
+        return value
+
     @field_validator("mfu", mode="before", check_fields=False)
     @classmethod
     def _mfu(cls, value: object) -> object:

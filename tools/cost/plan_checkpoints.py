@@ -25,12 +25,13 @@ from tools.network.fabric import fabric_for
 from tools.registry import tool
 from tools.result import Assumption, Column, SourceRef, Table, ToolResult
 from tools.throughput import SoftwareClass, estimate_throughput, software_of
-from tools.units import parse_rate, parse_seconds
+from tools.units import HOURS_PER_MONTH, parse_rate, parse_seconds
 from tools.workload import Job, WorkloadInput, resolve
 
 COLD_USD_PER_GB_MONTH = 0.004  # GCP coldline bucket, us-central1, price list of 2026-07-30
 COLD_DATED = "2026-07-30"
 BYTES_PER_TOKEN = 2.0
+MONTH_HOURS = 720.0
 LOCAL_COPIES = 2  # one complete, one being written
 GPUS_A_NODE = 8
 
@@ -108,8 +109,10 @@ def plan_checkpoints(given: PlanCheckpointsInput) -> PlanCheckpointsResult:
         interval_seconds=broken.interval_hours * 3600,
         overhead=broken.stretch - 1,
     )
+    short = broken.interval_hours >= 0.999 * course.hours and given.interval is None
+    saved = "Save once, at the end: the run is shorter than the best interval" if short else "Save every [[interval]]"
     result.verdict = (
-        f"Save every [[interval]] when {doing(job, inside=True)}: a resumable checkpoint is [[checkpoint_bytes]] "
+        f"{saved}, when {doing(job, inside=True)}: a resumable checkpoint is [[checkpoint_bytes]] "
         "([[weights_only_bytes]] without optimizer states) and takes [[write_seconds]] to write; failures, restarts "
         "and saves together add [[overhead]] to the run."
     )
@@ -188,17 +191,22 @@ def _course(given: PlanCheckpointsInput, job: Job, nodes: int, assumed: list[Ass
             raise BadValue("out_of_range", "run_hours must be above 0.", field="run_hours", candidates=["100"])
         return _Course(hours, None, None)
     if given.gpu is None:
-        assumed.append(
-            Assumption(name="run_hours", value=720.0, unit="h", why="a month: give gpu and tokens, or run_hours",
-                       argument="run_hours")
-        )  # fmt: skip
-        return _Course(720.0, None, None)
+        assumed.append(_a_month())
+        return _Course(MONTH_HOURS, None, None)
     gpu = find_gpu(given.gpu).value
-    tokens, more = training_tokens(job, given.tokens)
-    assumed += more
     fabric, _links = fabric_for(gpu, job.n_gpus)
     speed = estimate_throughput(job, gpu, fabric, software_of(job.framework, given.software))
+    if given.tokens is None and job.method != "pretrain":
+        assumed.append(_a_month())
+        return _Course(MONTH_HOURS, speed.step_seconds, speed.tokens_per_second)
+    tokens, more = training_tokens(job, given.tokens)
+    assumed += more
     return _Course(training_hours(tokens, speed), speed.step_seconds, speed.tokens_per_second)
+
+
+def _a_month() -> Assumption:
+    why = "a month: give tokens and gpu, or run_hours"
+    return Assumption(name="run_hours", value=MONTH_HOURS, unit="h", why=why, argument="run_hours")
 
 
 def _size_facts(
@@ -243,18 +251,13 @@ def _time_facts(facts: Facts, broken: Interruptions, course: _Course, restart: f
 
 
 def _storage_facts(facts: Facts, given: PlanCheckpointsInput, full: float, small: float, course: _Course) -> None:
-    months = course.hours / usual_month()
+    months = course.hours / HOURS_PER_MONTH
     monthly = given.kept * full / 1e9 * given.storage_usd_per_gb_month
     facts.add("stored_bytes", given.kept * full, "B", kind="exact", label=f"{given.kept} copies")
     facts.add("storage_usd_per_month", monthly, "USD", label="warm storage a month")
     facts.add("storage_cost", monthly * months, "USD", label="over the run")
     facts.add("retention_cost", small / 1e9 * COLD_USD_PER_GB_MONTH * given.retention_months, "USD", as_of=COLD_DATED,
               label="final weights kept cold", basis=f"{COLD_USD_PER_GB_MONTH} USD/GB-month")  # fmt: skip
-
-
-def usual_month() -> float:
-    """Hours of a month, as price lists count them."""
-    return 730.0
 
 
 def _table(job: Job, full: float, small: float, write: float, nodes: int, given: PlanCheckpointsInput) -> Table:

@@ -32,6 +32,9 @@ _FORMULAS = [
 ]
 
 
+SMALL = 0.005  # parts below this share of a bill are shown as one line
+
+
 @dataclass(frozen=True, slots=True)
 class Course:
     """A run as computed; what there is to tell."""
@@ -86,90 +89,37 @@ def _time_facts(facts: Facts, run: Course) -> None:
     job, speed = run.job, run.speed
     kind = "exact" if run.given_mfu else "modelled"
     tokens_per_second = run.tokens / run.hours / 3600.0
-    facts.add(
-        "run_hours",
-        run.hours,
-        "h",
-        low=run.hours * run.fast,
-        high=run.hours * run.slow,
-        kind=kind,
-        label="training time",
-        about=[job.arch.id, run.gpu.id],
-        basis=f"{run.tokens:.4g} tokens / {tokens_per_second:.4g} tokens/s / 3600",
-    )
-    gpu_hours = run.hours * job.n_gpus
-    facts.add(
-        "gpu_hours",
-        gpu_hours,
-        "h",
-        low=gpu_hours * run.fast,
-        high=gpu_hours * run.slow,
-        kind=kind,
-        label="GPU-hours of training",
-        basis=f"{job.n_gpus} x run_hours",
-    )
+
+    def hours(name: str, value: float, label: str, basis: str = "", kind: str = "modelled") -> None:
+        spread = {} if run.given_mfu else {"low": value * run.fast, "high": value * run.slow}
+        about = [job.arch.id, run.gpu.id] if name == "run_hours" else []
+        facts.add(name, value, "h", label=label, basis=basis, kind=kind, about=about, **spread)
+
+    def rate(name: str, value: float, label: str) -> None:
+        spread = {} if run.given_mfu else {"low": value / run.slow, "high": value / run.fast}
+        facts.add(name, value, "tokens/s", label=label, kind=kind, **spread)
+
+    told = f"{run.tokens:.4g} tokens / {tokens_per_second:.4g} tokens/s / 3600"
+    hours("run_hours", run.hours, "training time", told, kind)
+    hours("gpu_hours", run.hours * job.n_gpus, "GPU-hours of training", f"{job.n_gpus} x run_hours", kind)
     billed = run.time.billed_hours
-    facts.add(
-        "billed_hours",
-        billed,
-        "h",
-        low=billed * run.fast,
-        high=billed * run.slow,
-        label="billed time",
-        basis="training + failures + saves + evaluation + idle",
-    )
-    facts.add("wall_hours", run.time.wall_hours, "h", label="start-up to last step, failures and saves included")
-    facts.add(
-        "billed_gpu_hours",
-        billed * job.n_gpus,
-        "h",
-        low=billed * job.n_gpus * run.fast,
-        high=billed * job.n_gpus * run.slow,
-        label="billed GPU-hours",
-    )
+    hours("billed_hours", billed, "billed time", "training + failures + saves + evaluation + start-up + idle")
+    hours("wall_hours", run.time.wall_hours, "start-up to last step, failures and saves included")
+    hours("billed_gpu_hours", billed * job.n_gpus, "billed GPU-hours")
     mfu = run.given_mfu or speed.mfu
     spread = {} if run.given_mfu else {"low": mfu * speed.low_factor, "high": min(1.0, mfu * speed.high_factor)}
-    facts.add(
-        "mfu",
-        mfu,
-        "",
-        kind=kind,
-        label="model FLOPs utilisation",
-        **spread,
-        basis=f"of {speed.peak_flops / 1e12:.4g} TFLOP/s dense ({speed.bits} bit), recomputation left out",
-    )
+    counted = f"of {speed.peak_flops / 1e12:.4g} TFLOP/s dense ({speed.bits} bit), recomputation left out"
+    facts.add("mfu", mfu, "", kind=kind, label="model FLOPs utilisation", basis=counted, **spread)
     if not run.given_mfu:
         facts.add("hfu", speed.hfu, "", label="hardware FLOPs utilisation", basis="recomputation counted")
-    facts.add(
-        "tokens_per_second",
-        tokens_per_second,
-        "tokens/s",
-        kind=kind,
-        low=tokens_per_second / run.slow,
-        high=tokens_per_second / run.fast,
-        label="speed of the whole job",
-    )
-    per_gpu = tokens_per_second / job.n_gpus
-    facts.add(
-        "tokens_per_second_per_gpu",
-        per_gpu,
-        "tokens/s",
-        kind=kind,
-        low=per_gpu / run.slow,
-        high=per_gpu / run.fast,
-        label="speed a GPU",
-    )
+    rate("tokens_per_second", tokens_per_second, "speed of the whole job")
+    rate("tokens_per_second_per_gpu", tokens_per_second / job.n_gpus, "speed a GPU")
     facts.add("tokens", run.tokens, "tokens", kind="exact", label="training tokens")
     facts.add("flops_per_token", speed.model_flops_per_token, "FLOP/token", label="model FLOPs a token")
     if run.time.broken.expected > 0.05:
         facts.add("expected_interruptions", run.time.broken.expected, "", label="interruptions expected")
-        facts.add(
-            "checkpoint_interval",
-            run.time.broken.interval_hours,
-            "h",
-            label="best time between saves",
-            basis="Young/Daly",
-        )
+        every = run.time.broken.interval_hours
+        facts.add("checkpoint_interval", every, "h", label="best time between saves", basis="Young/Daly")
     facts.add("checkpoint_bytes", checkpoint_bytes(job), "B", kind="exact", label="one resumable checkpoint")
 
 
@@ -184,16 +134,13 @@ def _cost_facts(facts: Facts, run: Course) -> Bill:
     costs = bill(run.job, run.time, price, run.policy)
     dated = run.basis.observed_to or None
     scaled = costs.total - costs.egress
+    spread = {} if run.given_mfu else {
+        "low": scaled * run.fast + costs.egress, "high": scaled * run.slow + costs.egress,
+    }  # fmt: skip
     facts.add(
-        "run_cost",
-        costs.total,
-        "USD",
-        low=scaled * run.fast + costs.egress,
-        high=scaled * run.slow + costs.egress,
-        label="whole run",
-        as_of=dated,
+        "run_cost", costs.total, "USD", label="whole run", as_of=dated, **spread,
         basis=f"GPU-hours x {price:.4g} USD + hidden parts",
-    )
+    )  # fmt: skip
     facts.add(
         "usd_per_gpu_hour",
         price,
@@ -206,16 +153,7 @@ def _cost_facts(facts: Facts, run: Course) -> Bill:
         basis=run.basis.source,
         about=[run.gpu.id],
     )
-    facts.add(
-        "compute_cost",
-        costs.training,
-        "USD",
-        low=costs.training * run.fast,
-        high=costs.training * run.slow,
-        label="training alone",
-        as_of=dated,
-        basis="gpu_hours x price",
-    )
+    facts.add("compute_cost", costs.training, "USD", label="training alone", as_of=dated, basis="gpu_hours x price")
     facts.add("hidden_cost", costs.total - costs.training, "USD", label="hidden parts together")
     facts.add("usd_per_million_tokens", costs.total / run.tokens * 1e6, "USD", label="a million tokens")
     for name, value, label in _hidden(costs):
@@ -237,11 +175,15 @@ def _hidden(costs: Bill) -> list[tuple[str, float, str]]:
 
 
 def _bill_table(costs: Bill) -> Table:
+    parts = [("training", costs.training), *((label, value) for _name, value, label in _hidden(costs))]
+    shown = [(label, value) for label, value in parts if value >= SMALL * costs.total]
+    rest = costs.total - sum(value for _label, value in shown)
+    if rest > 0:
+        shown.append(("failures, saves, storage and other small parts", rest))
+    shown.append(("total", costs.total))
     rows: list[list[float | int | str | bool | None]] = [
-        ["training", costs.training, costs.training / costs.total * 100]
+        [label, value, value / costs.total * 100 if costs.total else 0.0] for label, value in shown
     ]
-    rows += [[label, value, value / costs.total * 100] for _name, value, label in _hidden(costs) if value > 0]
-    rows.append(["total", costs.total, 100.0])
     columns = [
         Column(key="part", label="part"),
         Column(key="usd", label="USD", unit="USD"),
@@ -341,7 +283,7 @@ def _next_steps(facts: Facts, run: Course, fits: str) -> list[str]:
     job = run.job
     if fits == "does_not_fit":
         steps += _what_fits(facts, run)
-    if run.basis and run.basis.source != "given":
+    if run.basis and run.basis.source != "given" and fits != "does_not_fit":
         spot = price_basis(run.gpu, "spot")
         if spot is not None and spot.usd_per_gpu_hour < run.basis.usd_per_gpu_hour:
             policy = replace(run.policy, spot_monthly_share=0.15)

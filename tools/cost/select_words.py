@@ -8,6 +8,7 @@ from tools.cost.run import Policy
 from tools.cost.search import Filters, Found, Plan, pareto
 from tools.cost.words import Facts, cards, doing
 from tools.result import Column, SourceRef, Table, ToolResult, Warn
+from tools.throughput.efficiency import known_chip
 from tools.workload import Job
 
 SHOWN = 8
@@ -49,6 +50,8 @@ def write(result: ToolResult, choice: Choice) -> list[tuple[Plan, str]]:
     best = shown[0]
     _best_facts(facts, choice, best)
     others = [plan for plan in shown[1:] if plan.set_up.gpu.id != best.set_up.gpu.id]
+    if not known_chip(best.set_up.gpu, best.set_up.speed.bits):  # beside an unmeasured card, one that was measured
+        others = [plan for plan in others if known_chip(plan.set_up.gpu, plan.set_up.speed.bits)] or others
     other = others[0] if others else (shown[1] if len(shown) > 1 else None)
     if other is not None:
         _other_facts(facts, other, "runner_up")
@@ -58,8 +61,14 @@ def write(result: ToolResult, choice: Choice) -> list[tuple[Plan, str]]:
         _say_best(result, facts, choice, front, best, other)
     else:
         _say_misses(result, facts, choice, sure)
+    speed = best.set_up.speed
+    if not known_chip(best.set_up.gpu, speed.bits):
+        result.warnings.append(
+            Warn(code="unmeasured_card", text=f"No training speed of {best.set_up.gpu.id}'s kind was measured at this "
+                 "precision: its time and cost are the least certain here.")
+        )  # fmt: skip
     result.facts = facts.found
-    listed = _with_reasons(shown if not choice.tokens_told else (pareto(meets) if meets else front), choice)
+    listed = _with_reasons(shown[:SHOWN] if not choice.tokens_told else (pareto(meets) if meets else front), choice)
     result.tables = [_plan_table(listed)]
     if choice.found.ruled_out:
         result.tables.append(_ruled_out_table(choice))

@@ -45,7 +45,8 @@ def _doing(job: Job) -> str:
 
 def model_name(job: Job) -> str:
     """The model without its organisation."""
-    return job.arch.id.split("/")[-1]
+    name = job.arch.id.split("/")[-1]
+    return f"a {name}" if job.arch.family == "generic" else name
 
 
 def cards(n: int, gpu: Gpu | str) -> str:

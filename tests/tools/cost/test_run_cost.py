@@ -33,6 +33,9 @@ def test_for_a_nanogpt_size_model_an_a100_finishes_cheaper_than_an_h100() -> Non
 def test_for_pretraining_seventy_billion_the_h100_wins() -> None:
     large = {"model": "llama-3.1-70b", "tokens": "1T", "n_gpus": 256, "micro_batch": 2}
     assert _cost("H100", **large) < _cost("A100", **large)
+    asked = {"model": "llama-3.1-70b", "method": "pretrain", "tokens": "1T", "gpu": ["A100", "H100"]}
+    picked = get_tool("select_gpu").call(asked)
+    assert str(picked.fact("recommended_gpu").value).startswith("H100")
 
 
 def test_fp8_gains_what_is_published_and_not_two_times() -> None:
