@@ -208,7 +208,7 @@ def citation(expect: Expect, happened: Happened, said: list[str]) -> Iterator[Mi
         pattern = re.compile(rf"(?<![\w-]){re.escape(wanted)}(?![\w-])", re.IGNORECASE)
         if not any(pattern.search(item) for item in happened.cited):
             yield Miss("citation", f"{wanted} is not cited", got=", ".join(happened.cited[:8]))
-    given = any("price" in call["arguments"] for call in happened.calls)  # the user's own price has no date
+    given = any("price" in name for call in happened.calls for name in call["arguments"])  # a user's own has no date
     for fact in happened.facts:
         if fact["kind"] == "price" and not fact.get("as_of") and not given:
             yield Miss("citation", f"the price {fact['id']} has no date")

@@ -27,7 +27,7 @@ def read_follow_up(turn: Slots, earlier: Slots, goals: tuple[str, ...]) -> Slots
     values = dict(turn.values)
     if unit.startswith("node"):
         each = earlier.get("gpus_per_node") or 8
-        values |= {"gpus_per_node": each, "n_gpus": number * each}
+        values |= {"n_nodes": number, "gpus_per_node": each, "n_gpus": number * each}
     elif _SHORTEST_LENGTH <= number <= _LONGEST_LENGTH and (unit.startswith("tok") or not unit):
         values.pop("tokens", None)
         values["seq_len"] = number

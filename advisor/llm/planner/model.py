@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -55,7 +56,7 @@ class Planner:
             reply = compose(plan, outcomes, state, turn)
         else:
             reply = spoken(plan, turn, context)
-        yield TextDelta(reply.text)
+        yield TextDelta(_in_gib(reply.text) if grammar.named("in_gib", "follow_up").search(turn.lower) else reply.text)
         yield Finish(status=reply.status, suggestions=reply.suggestions)
 
 
@@ -73,6 +74,11 @@ def _unknown(mention: ModelMention) -> ModelMention:
 def _sized(mention: ModelMention) -> ModelMention:
     """What is computed for a name that is not known but states a size; the answer says that it stands in."""
     return replace(mention, kind="size") if mention.kind == "unknown" and mention.argument else mention
+
+
+def _in_gib(text: str) -> str:
+    """The same facts printed in GiB; ranges, which cannot be, are left out rather than shown in another unit."""
+    return re.sub(r"\[\[([^\[\]|:]+)\]\]", r"[[\1|GiB]]", re.sub(r" \(\[\[[^\[\]]+\|range\]\]\)", "", text))
 
 
 # What people ask of anything: without a word of our field these are not for us.

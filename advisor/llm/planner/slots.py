@@ -75,7 +75,9 @@ def merge(earlier: Slots, turn: Slots) -> Slots:
     values.update(turn.values)
     gpus = turn.gpus or earlier.gpus
     if not turn.gpus and turn.get("n_gpus") and gpus:
-        gpus = tuple(replace(mention, count=turn.get("n_gpus"), nodes=turn.get("n_nodes")) for mention in gpus)
+        nodes = turn.get("n_nodes")
+        count = max(1, turn.get("n_gpus") // nodes) if nodes and nodes > 0 else turn.get("n_gpus")
+        gpus = tuple(replace(mention, count=count, nodes=nodes) for mention in gpus)
     return Slots(
         values=values,
         models=turn.models or earlier.models,
