@@ -23,6 +23,8 @@ def _mended(word: str) -> str:
     table = grammar.data("spelling")
     if word in table["targets"] or word in table["right"]:
         return word
+    if word in table["spelled"]:
+        return str(table["spelled"][word])
     hit = process.extractOne(word, table["targets"], scorer=OSA.distance, score_cutoff=1)
     if not hit:
         return word
