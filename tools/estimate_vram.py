@@ -192,7 +192,7 @@ def _facts(job: Job, bill: MemoryBill, about: list[str]) -> list[Fact]:
     if job.task == "train" and not job.is_adapter:
         facts.append(
             Fact(id="bytes_per_param", name="bytes_per_param", value=bill.states_bytes_per_param, unit="B/param",
-                 kind="exact", label="weights, gradients and AdamW states a parameter", about=about,
+                 kind="exact", label="weights, gradients and optimizer states a parameter", about=about,
                  basis=CONVENTIONS[bill.convention])
         )  # fmt: skip
     return facts
@@ -220,7 +220,7 @@ def _steps(job: Job, bill: MemoryBill) -> list[Step]:
              value=bill.peak_bytes, unit="B")
     )  # fmt: skip
     if job.task == "train" and not job.is_adapter:
-        basis = CONVENTIONS[bill.convention]
+        basis = CONVENTIONS[bill.convention] + ("" if job.optimizer == "adamw" else f" (AdamW; here {job.optimizer})")
         steps.append(
             Step(symbol="bytes per parameter",
                  expression=f"{basis}. Other recipes: pure bf16 8 (+2 at the step), fp32 weights with bf16 compute "

@@ -186,7 +186,7 @@ def _add_convention(result: EstimateVramResult, bill: MemoryBill) -> None:
             )  # fmt: skip
             others.append(f"[[recipe_{name}]] ({words})")
     text = (
-        f"Counted at [[bytes_per_param]] of weights, gradients and AdamW states before sharding "
+        f"Counted at [[bytes_per_param]] of weights, gradients and optimizer states before sharding "
         f"({_RECIPES[bill.convention][1]}); other recipes take {', '.join(others[:-1])} or {others[-1]}."
     )
     result.warnings.insert(0, Warn(code="convention", text=text))

@@ -9,7 +9,7 @@ from tools.memory.phases import Peak, stage_peak
 from tools.memory.profiles import recipe_for
 from tools.memory.recipe import Recipe
 from tools.memory.shapes import Shape, shape_of
-from tools.memory.states import cut_of, host_bytes
+from tools.memory.states import cut_of, host_bytes, moment_bytes
 from tools.workload import Job
 
 
@@ -43,7 +43,8 @@ def _bill(job: Job, shape: Shape, recipe: Recipe, peak: Peak) -> MemoryBill:
         components=components, phase=peak.phase, phases=peak.phases, host_ram_bytes=host_bytes(job, shape),
         live_low=live_low, live_high=live_high, convention=recipe.convention, heights=peak.heights,
         notes=_notes(job, shape),
-        states_bytes_per_param=recipe.weight + recipe.grad + recipe.master + 2 * recipe.state,
+        states_bytes_per_param=recipe.weight + recipe.grad + recipe.master
+        + moment_bytes(job.optimizer, recipe.state, shape),
     )  # fmt: skip
 
 

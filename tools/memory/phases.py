@@ -80,37 +80,43 @@ def stage_peak(job: Job, shape: Shape, recipe: Recipe, cut: Cut, first: bool, la
         "reference_model": reference,
         "gradients": early_grads,
         "optimizer_states": twin * states.optimizer,
-        "activations": 0.0,
+        "activations": kept,
         "logits": 0.0,
         "kv_cache": 0.0,
         "gather_buffers": bucket + buffers.root,
-        "weight_casts": buffers.casts if phase == "forward" else late_casts,
+        "weight_casts": late_casts,
         "dequantised": 0.0,
         "optimizer_temporary": 0.0,
     }
+    parts |= _of_phase(phase, job, shape, extras, buffers, loss, bucket)
     if phase == "step":
-        parts |= {
-            "gradients": all_grads, "optimizer_temporary": twin * states.step_temp, "weight_casts": 0.0,
-            "gather_buffers": bucket,
-        }  # fmt: skip
-    elif phase == "generation":
-        parts |= {
-            "gradients": 0.0, "kv_cache": generation_bytes(job, shape, extras), "weight_casts": 0.0,
-            "gather_buffers": bucket + buffers.root + buffers.blocks,
-        }  # fmt: skip
-    elif phase.startswith("backward"):
-        end = phase == "backward end"
-        parts["gradients"] = max(all_grads, early_grads) if end else early_grads + head_grads
-        parts["gather_buffers"] += buffers.blocks + buffers.block_grads
-        parts["activations"] = working + (bottom if end else kept)
-        parts["dequantised"] = buffers.dequantised
-        if end:
-            parts["weight_casts"] = buffers.block_casts
-    else:
-        parts["activations"] = kept
-        parts["logits"] = loss.forward if phase == "forward" else loss.backward
+        parts |= {"gradients": all_grads, "optimizer_temporary": twin * states.step_temp}
+    elif phase == "backward":
+        parts |= {"gradients": early_grads + head_grads, "activations": kept + working}
+    elif phase == "backward end":
+        parts |= {"gradients": max(all_grads, early_grads), "activations": bottom + working}
     heights = {"activations": kept + working, "logits": max(loss.forward, loss.backward)}
     return Peak(phases[phase], phase, parts, phases, heights)
+
+
+def _of_phase(
+    phase: str, job: Job, shape: Shape, extras: Extras, buffers: _Buffers, loss: LossCost, bucket: float
+) -> dict[str, float]:
+    """Parts that belong to one phase whatever the states are."""
+    if phase == "forward":
+        return {"logits": loss.forward, "weight_casts": buffers.casts}
+    if phase == "loss":
+        return {"logits": loss.backward}
+    if phase == "step":
+        return {"activations": 0.0, "weight_casts": 0.0, "gather_buffers": bucket}
+    gathered = bucket + buffers.root + buffers.blocks
+    if phase == "generation":
+        cache = generation_bytes(job, shape, extras)
+        return {
+            "activations": 0.0, "gradients": 0.0, "weight_casts": 0.0, "kv_cache": cache, "gather_buffers": gathered,
+        }  # fmt: skip
+    found = {"gather_buffers": gathered + buffers.block_grads, "dequantised": buffers.dequantised}
+    return found | ({"weight_casts": buffers.block_casts} if phase == "backward end" else {})
 
 
 def _activations(
