@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowledge.price_rules import superseded
+from knowledge.regions import is_anywhere, lies_in
 from knowledge.store import connection
 from knowledge.types import Billing, Offer
 
@@ -101,7 +102,7 @@ def offers(
 ) -> list[Offer]:
     """Offers that match, the newest of each machine only unless ``history``; ``billing`` as in ``KINDS``.
 
-    A region matches where it is part of the offer's region ("us" in us-east-1); offers without one always do.
+    A region matches by area or by part of its name (``regions.lies_in``); offers without one always do.
     """
     book = _book()
     rows: Iterable[Offer]
@@ -110,13 +111,12 @@ def offers(
     else:
         rows = book.current if gpu_id is None else book.by_gpu.get(gpu_id, ())
     kinds = KINDS.get(billing, (billing,)) if billing else None
-    where = region.casefold() if region else ""
     return [
         row
         for row in rows
         if (provider is None or row.provider == provider)
         and (kinds is None or row.billing in kinds)
-        and (not where or where in row.region.casefold() or row.region.casefold().startswith("global"))
+        and (not region or is_anywhere(row.region) or lies_in(row.region, region))
     ]
 
 

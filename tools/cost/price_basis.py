@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from knowledge import regions
 from knowledge.prices import columns, today
 from knowledge.types import Gpu
 from tools.errors import BadValue
@@ -44,7 +45,7 @@ def price_basis(
     if provider:
         rows &= book.provider == provider
     if region:
-        rows &= np.char.find(np.char.lower(book.region), region.lower()) >= 0
+        rows &= regions.mask(book.region, region)
     every = np.flatnonzero(rows)
     if not len(every):
         return None

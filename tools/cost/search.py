@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from knowledge import regions
 from knowledge.gpus import all_gpus
 from knowledge.prices import Columns, columns
 from knowledge.types import Gpu
@@ -132,8 +133,7 @@ def _mask(offers: Columns, want: Filters) -> NDArray[np.bool_]:
     if want.providers:
         keep &= np.isin(offers.provider, want.providers)
     if want.regions:
-        regions = np.char.lower(offers.region)
-        keep &= np.any([np.char.find(regions, name.lower()) >= 0 for name in want.regions], axis=0)
+        keep &= np.any([regions.mask(offers.region, name) for name in want.regions], axis=0)
     if want.gpu_ids:
         keep &= np.isin(offers.gpu_id, want.gpu_ids)
     return keep
