@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -194,4 +195,14 @@ def test_a_question_answered_by_the_planner_costs_little_and_never_imports_litel
         status, heavy, seconds = done.stderr.split()[-3:]
         assert (status, heavy) == ("0", "[]")
         times.append(float(seconds))
-    assert min(times) < 0.7
+    assert min(times) < 0.7 * max(1.0, _slowness())
+
+
+def _slowness() -> float:
+    """How much slower this machine is just now than one that takes 60 ms for two million squares."""
+    spans = []
+    for _try in range(3):
+        begun = time.process_time()
+        sum(number * number for number in range(2_000_000))
+        spans.append(time.process_time() - begun)
+    return min(spans) / 0.06
