@@ -265,6 +265,9 @@ def _recipe(row: Row, job: Job, text: str) -> Recipe:
         recipe = replace(recipe, inputs_on_host=True)
     elif job.framework == "unsloth":
         recipe = replace(recipe, inputs_on_host=False)
+    optimizer = f"{row.get('optimizer') or ''} {row.get('notes') or ''}".lower()
+    if re.search(r"layerwise|per.layer|optimi[sz]er.in.(bwd|backward)|in.backward", optimizer) and not job.is_adapter:
+        recipe = replace(recipe, grad=0.0, step_temp=0.0)  # each gradient is used and freed as it comes
     if "tiledmlp" in low or "tiled mlp" in low:
         recipe = replace(recipe, tiled_mlp=True)
     if "reshard_after_forward=never" in low:
