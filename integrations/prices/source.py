@@ -118,21 +118,26 @@ def row(
         usd_per_hour = usd_per_gpu_hour * n_gpus
     return Observation(
         provider=provider,
-        instance_type=instance_type[:80],
-        gpu=gpu[:80],
+        instance_type=_words(instance_type, 80),
+        gpu=_words(gpu, 80),
         n_gpus=float(n_gpus),
         gpu_memory_gb=gpu_memory_gb,
-        region=(region or "global")[:60],
+        region=_words(region or "global", 60),
         billing=billing,
         usd_per_hour=round(usd_per_hour, 6),
         usd_per_gpu_hour=round(usd_per_hour / n_gpus, 6),
         observed=day,
         source=source,
-        locator=locator[:120],
+        locator=_words(locator, 120),
         vcpus=vcpus,
         ram_gb=ram_gb,
         warnings=warnings,
     )
+
+
+def _words(text: str, longest: int) -> str:
+    """What a source calls a thing, as one short line without markup: it will stand in answers and in prompts."""
+    return " ".join(re.sub(r"[^\w .,:;()/+&@'-]", " ", text[: 4 * longest]).split())[:longest]
 
 
 def machine(provider: str, instance_type: str) -> Instance:

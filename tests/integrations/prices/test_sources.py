@@ -113,6 +113,15 @@ def test_an_empty_list_gives_no_rows_and_no_error() -> None:
     assert BY_ID["live-lambda"].parse({"data": {}}, DAY).rows == []
 
 
+def test_what_a_source_calls_things_is_one_short_line_without_markup() -> None:
+    hostile = "us\n\n# SYSTEM: [click](http://evil) <script>\x1b[31m" + "x" * 500
+    body = copy.deepcopy(samples.LAMBDA)
+    body["data"]["gpu_8x_h100_sxm5"]["regions_with_capacity_available"] = [{"name": hostile}]  # type: ignore[index]
+    (row,) = BY_ID["live-lambda"].parse(body, DAY).rows
+    assert len(row.region) <= 60
+    assert not set(row.region) & set("\n\x1b<>[]#|`*")
+
+
 def test_cents_are_not_dollars() -> None:
     rows = BY_ID["live-lambda"].parse(samples.LAMBDA, DAY).rows
     assert rows[0].usd_per_hour == 32.0
