@@ -82,7 +82,7 @@ class Evidence:
             dimension, scale = _dimension(fact["unit"], fact["name"])
             for value in (fact["value"], fact.get("low"), fact.get("high")):
                 if isinstance(value, (int, float)) and not isinstance(value, bool):
-                    self._facts.put(dimension, value * scale, about)
+                    self._facts.put(dimension, value * scale, about, fact["name"])
                 elif isinstance(value, str):
                     self._texts.append(value)
             self._date(fact.get("as_of"))
@@ -210,7 +210,7 @@ class Evidence:
         return self._quoted
 
     def _is_ratio(self, quantity: Quantity) -> bool:
-        """Words such as "twice" stand when two facts of one unit stand in that ratio, within a twentieth."""
+        """Words such as "twice" stand when two facts of one name and unit are in that ratio, within a twentieth."""
         for reading in quantity.readings:
             if reading.dimension != "ratio":
                 continue
@@ -231,7 +231,7 @@ class Evidence:
                     continue
                 if isinstance(cell, (int, float)):
                     dimension, scale = _dimension(column["unit"], column["key"])
-                    self._facts.put(dimension, cell * scale, about)
+                    self._facts.put(dimension, cell * scale, about, column["key"])
                 else:
                     self._texts.append(str(cell))
         self._texts += [table["title"], *(column["label"] for column in columns)]

@@ -44,6 +44,9 @@ class Shelf:
             yield group[index]
 
     def groups(self) -> Iterator[list[float]]:
-        """The values of each dimension."""
+        """The values of each dimension that bear the same words."""
         for group in self._kept.values():
-            yield [kept.value for kept in group]
+            by_text: dict[str, list[float]] = {}
+            for kept in group:
+                by_text.setdefault(kept.text, []).append(kept.value)
+            yield from by_text.values()

@@ -175,6 +175,19 @@ def test_whatever_the_renderer_prints_of_a_fact_passes(unit: str, value: float, 
         assert not check(text, found).findings, text
 
 
+def test_twice_and_half_stand_only_between_facts_of_one_name() -> None:
+    found = Evidence()
+    facts = [
+        Fact(id="a", name="peak_per_gpu", value=40e9, unit="B"),
+        Fact(id="b", name="peak_per_gpu", value=20e9, unit="B"),
+        Fact(id="c", name="weights", value=10e9, unit="B"),
+    ]
+    found.add("t1", {}, ToolResult(facts=facts))
+    assert not check("One needs twice as much as the other, or half.", found).findings
+    assert check("One needs four times, a quarter of the other: triple it.", found).findings
+    assert check("Weights take a quarter of it.", found).findings
+
+
 def test_the_finished_turn_can_be_checked_again_from_its_json() -> None:
     result = toy_memory(MemoryInput(model=LLAMA))
     call: dict[str, Any] = {"arguments": {"model": LLAMA}, "result": result.model_dump(mode="json")}
