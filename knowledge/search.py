@@ -28,6 +28,9 @@ MAX_WORDS = 48
 _WEIGHTS = (4.0, 3.0, 5.0, 1.0)
 _CLAIM_FLOOR = 0.52  # share of rarity-weighted words that claim and query have in common (F1) to call it a restatement
 _RARE = 0.8  # of the greatest rarity: a word of at most two articles or so
+_TELLING_SHARE = 0.6  # of the greatest rarity that a sentence's new words must weigh to be worth adding
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n")
+_SHORTEST, _LONGEST = 25, 320  # characters of a sentence worth quoting alone
 _ARTICLE_FLOOR = 1.0  # BM25 below which only words that every article uses were shared
 _TELLING_WEIGHT = 9.0  # rarity in common (three rare words) from which a claim may be found inside longer talk
 _STOP = frozenset(
@@ -60,6 +63,27 @@ def search(query: str, limit: int = 5) -> list[Passage]:
         return []
     claims = _claims(query, words)[: max(1, limit // 2)]
     return [*claims, *_articles(query, words, limit - len(claims))]
+
+
+def telling_sentence(query: str, passage: Passage) -> str | None:
+    """The sentence of an article's passage that speaks of words of the query which its summary does not; else None.
+
+    Of prose and lists only: a row of a table or a line of code says nothing alone.
+    """
+    summary, _, block = passage.text.partition("\n\n")
+    if passage.kind != "article" or not block or block.startswith(("|", "`")):
+        return None
+    words = _telling(_words(query))
+    asked = {_stem(word) for word in [*words, *_meant(query, words)]}
+    missing = asked - {_stem(word) for word in _words(summary, limit=400)}
+    rarity = _article_rarity()
+    best, best_score = None, _TELLING_SHARE * max(rarity.values(), default=1.0)
+    for sentence in _SENTENCE_END.split(re.sub(r"(?m)^(?:[-*]|\d+\.)\s+", "", block)):
+        said = {_stem(word) for word in _words(sentence, limit=200)}
+        score = sum(rarity.get(stem, 0.0) for stem in missing & said)
+        if score > best_score and _SHORTEST <= len(sentence) <= _LONGEST:
+            best, best_score = " ".join(sentence.replace("**", "").split()), score
+    return best
 
 
 def closeness(query: str) -> float:
@@ -151,6 +175,8 @@ def _claims(query: str, words: list[str]) -> list[Passage]:
     scored = []
     for row in rows:
         said, stated, figures = _statement(row["claim"], row["figures"])
+        if len(asked & said) < 2 and not _agreed(numbers, figures):
+            continue  # "what is QLoRA?" restates nothing that was claimed of it
         score = _restates(asked, said) + _same_numbers(numbers, stated, figures)
         if score >= _CLAIM_FLOOR:
             scored.append((score, row))

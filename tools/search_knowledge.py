@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from knowledge.search import claim_proof, search
+from knowledge.search import claim_proof, search, telling_sentence
 from knowledge.sources import source
 from knowledge.types import Passage
 from tools.errors import MissingValue
@@ -21,8 +21,7 @@ _UNITS: dict[str, tuple[Unit, float]] = {
     "kW": ("W", 1e3), "min": ("s", 60.0),
 }  # fmt: skip
 _VERDICTS = {
-    "right": "That is right.", "wrong": "That is wrong.", "misleading": "That is misleading.",
-    "depends": "That depends.",
+    "right": "is right", "wrong": "is wrong", "misleading": "is misleading", "depends": "depends on what it leaves out",
 }  # fmt: skip
 
 
@@ -73,9 +72,10 @@ def search_knowledge(given: SearchKnowledgeInput) -> SearchKnowledgeResult:
             suggestions=["What fills GPU memory in training?", "Do I need InfiniBand for two nodes?"],
         )
     best = passages[0]
+    detail = _detail(given.query, best)
     result = SearchKnowledgeResult(
-        verdict=_verdict(best),
-        facts=[fact for number, passage in enumerate(passages, 1) for fact in _facts(number, passage)],
+        verdict=_verdict(best) + (" [[detail]]" if detail else ""),
+        facts=[fact for number, passage in enumerate(passages, 1) for fact in _facts(number, passage)] + detail,
         steps=[step for passage in passages if (step := _step(passage))],
         sources=_sources(passages),
         tables=[_table(passages)],
@@ -93,8 +93,20 @@ def search_knowledge(given: SearchKnowledgeInput) -> SearchKnowledgeResult:
 def _verdict(best: Passage) -> str:
     """The direct answer: a claim's verdict and sum, or the summary of the article, as references to quoted facts."""
     if best.kind == "claim" and best.verdict:
-        return f"{_VERDICTS[best.verdict]} [[passage_1]]"
+        # The claim itself is repeated: a bare "right" would answer the opposite where a question turned it round.
+        return f"“[[claim_1]]” {_VERDICTS[best.verdict]}. [[passage_1]]"
     return "[[passage_1]]"
+
+
+def _detail(query: str, best: Passage) -> list[Fact]:
+    """The sentence of the best article that speaks of what its summary leaves out, as a quoted fact."""
+    sentence = telling_sentence(query, best)
+    if sentence is None:
+        return []
+    return [
+        Fact(id="detail", name="detail", value=sentence, kind="quoted", label=best.title,
+             basis=f"article {best.id}: {', '.join(best.sources)}", as_of=best.as_of)
+    ]  # fmt: skip
 
 
 def _more(passage: Passage) -> str:
@@ -110,6 +122,10 @@ def _facts(number: int, passage: Passage) -> list[Fact]:
              basis=basis, as_of=passage.as_of),
     ]  # fmt: skip
     if passage.kind == "claim":
+        facts.append(
+            Fact(id=f"claim_{number}", name="claim", value=passage.title, kind="quoted", label="the claim", basis=basis,
+                 as_of=passage.as_of)
+        )  # fmt: skip
         facts.append(
             Fact(id=f"claim_verdict_{number}", name="claim_verdict", value=passage.verdict or "", kind="quoted",
                  label=passage.title, basis=basis, as_of=passage.as_of)
