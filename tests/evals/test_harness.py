@@ -240,3 +240,20 @@ def test_the_oracle_shares_nothing_with_the_product():
         for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names])
     }
     assert not imported & {"tools", "knowledge", "advisor"}
+
+
+def test_the_baseline_holds_every_case_and_lets_none_fail():
+    outcomes = {case: outcome for suite in read().values() for case, outcome in suite.items()}
+    assert set(outcomes) == {case.id for suite in load_suites() for case in suite.cases}
+    assert set(outcomes.values()) == {"pass"}
+
+
+def test_the_cases_are_as_many_and_of_the_kinds_that_we_promise():
+    cases = [case for suite in load_suites() for case in suite.cases]
+    assert len(cases) >= 500
+    assert sum(len(case.asked()) > 1 for case in cases) >= 60
+    assert sum("adversarial" in case.tags for case in cases) >= 150
+    traps = {case.id for case in cases if "adversarial" in case.tags}
+    twins = [case for case in cases if case.twin]
+    assert len(twins) >= 20
+    assert {case.twin for case in twins} <= traps
