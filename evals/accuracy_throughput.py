@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from evals.throughput_cases import Case, Unsupported, number, read_case, text_of
+from tools.errors import InputProblem
 from tools.throughput import Throughput, estimate_throughput
 from tools.throughput.flops import token_flops, weights
 
@@ -80,6 +81,8 @@ def outcome(row: Row) -> Outcome:
         return Outcome(name, measured, predicted, slow, fast, unit, "ok", case, row)
     except Unsupported as why:
         return Outcome(name, measured, None, None, None, unit, str(why), None, row)
+    except (InputProblem, ArithmeticError, ValueError) as why:  # cells at odds with each other
+        return Outcome(name, measured, None, None, None, unit, f"contradictory configuration: {why}", None, row)
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
@@ -202,6 +205,12 @@ def _hours(row: Row, case: Case, speed: Throughput) -> float:
     return billions * 1e9 / speed.tokens_per_second / 3600
 
 
+def _step(row: Row, case: Case, speed: Throughput) -> float:
+    if not number(row, "global_batch_tokens"):
+        raise Unsupported("a step's time needs the global batch, and none is given")
+    return speed.step_seconds
+
+
 METRICS: dict[str, Callable[[Row, Case, Throughput], float]] = {
     "tokens_per_s_per_gpu": _per_gpu,
     "tokens_per_s": _total,
@@ -210,11 +219,15 @@ METRICS: dict[str, Callable[[Row, Case, Throughput], float]] = {
     "hfu": _hfu,
     "wall_hours": _hours,
     "gpu_hours": lambda row, case, speed: _hours(row, case, speed) * case.job.n_gpus,
+    "step_seconds": _step,
+    "seconds_per_step": _step,
+    "step_time_s": _step,
     "minutes_to_train": lambda row, case, speed: _hours(row, case, speed) * 60,
 }
 UNITS = {
     "tokens_per_s_per_gpu": "tokens/s/GPU", "tokens_per_s": "tokens/s", "tflops_per_gpu": "TFLOPS", "mfu": "%",
-    "hfu": "%", "wall_hours": "h", "gpu_hours": "h", "minutes_to_train": "min", "cost_usd": "USD",
+    "hfu": "%", "wall_hours": "h", "gpu_hours": "h", "minutes_to_train": "min",
+    "step_seconds": "s", "seconds_per_step": "s", "step_time_s": "s", "cost_usd": "USD",
 }  # fmt: skip
 
 

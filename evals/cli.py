@@ -124,7 +124,7 @@ def questions(file: Path, rows: Path, model: str | None) -> None:
 @click.option("--rows", type=click.Path(path_type=Path), metavar="OUT.csv", help="One line a row.")
 def accuracy(what: str, data: Path | None, rows: Path | None) -> None:
     """Predict each measured row of a file and print the summary of errors as JSON last."""
-    function = {"memory": "run_memory", "throughput": "accuracy_throughput", "allocation": "run_allocation"}[what]
+    function = {"memory": "run_memory", "throughput": "run_throughput", "allocation": "run_allocation"}[what]
     summary = _call(ACCURACY[what], function, data, rows)
     if summary is not None:
         click.echo(json.dumps(summary, ensure_ascii=False))

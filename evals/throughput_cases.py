@@ -32,10 +32,12 @@ _BENCHMARK = re.compile(
     re.IGNORECASE,
 )
 _SUBMISSION = re.compile(r"mlcommons/training_results", re.IGNORECASE)
-_METHODS: dict[str, Method] = {
-    "pretrain": "pretrain", "full_ft": "full", "full": "full", "sft": "full", "finetune": "full", "lora": "lora",
-    "qlora": "qlora", "dora": "dora", "dpo": "dpo",
-}  # fmt: skip
+# Told by a part of the task's name, the more specific first; a task that is not told is pretraining.
+_METHODS: tuple[tuple[str, Method], ...] = (
+    ("qlora", "qlora"), ("dora", "dora"), ("lora", "lora"), ("adapter", "lora"), ("dpo", "dpo"),
+    ("pretrain", "pretrain"), ("pre-train", "pretrain"), ("full", "full"), ("sft", "full"), ("fine", "full"),
+    ("training", "pretrain"),
+)  # fmt: skip
 
 
 GPUS_UNTOLD = 64  # GPU-hours hardly depend on the count: a middling one where it is not told
@@ -72,9 +74,7 @@ def read_case(row: Mapping[str, str]) -> Case:
         n_gpus = GPUS_UNTOLD
     if n_gpus is None:
         raise Unsupported("number of GPUs not given")
-    method = _METHODS.get(text_of(row, "task"))
-    if method is None:
-        raise Unsupported(f"task {text_of(row, 'task')!r} is not training of a language model")
+    method = _method(row)
     precision, guessed = _precision(row, gpu, software)
     job = _job(row, method, precision, n_gpus, software)
     stated = text_of(row, "micro_batch") and not text_of(row, "activation_checkpointing")
@@ -102,9 +102,22 @@ def text_of(row: Mapping[str, str], column: str) -> str:
 
 
 def number(row: Mapping[str, str], column: str) -> float | None:
-    """The first number in a cell."""
-    match = re.search(r"\d[\d,_]*(?:\.\d+)?(?:[eE][+-]?\d+)?", text_of(row, column))
-    return float(match[0].replace(",", "").replace("_", "")) if match else None
+    """The first number in a cell; "8k" is 8,192 where it is a length, 8,000 elsewhere."""
+    match = re.search(r"(\d[\d,_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([kK]\b)?", text_of(row, column))
+    if not match:
+        return None
+    value = float(match[1].replace(",", "").replace("_", ""))
+    return value * (1024 if column == "seq_len" else 1000) if match[2] else value
+
+
+def _method(row: Mapping[str, str]) -> Method:
+    task = text_of(row, "task").lower()
+    if not task:
+        return "pretrain"
+    for part, method in _METHODS:
+        if part in task:
+            return method
+    raise Unsupported(f"task {text_of(row, 'task')!r} is not training of a language model")
 
 
 def _count(row: Mapping[str, str], column: str) -> int | None:
@@ -217,12 +230,7 @@ def _architecture(row: Mapping[str, str]) -> Architecture:
 
 def _usual_layout(params: float, n_gpus: int, row: Mapping[str, str]) -> tuple[int, int]:
     """Tensor and pipeline degrees of large runs on NVIDIA cards that do not tell theirs."""
-    if (
-        "tpu" in text_of(row, "gpu").lower()
-        or n_gpus < 8
-        or params < 25e9
-        or _METHODS.get(text_of(row, "task")) != "pretrain"
-    ):
+    if "tpu" in text_of(row, "gpu").lower() or n_gpus < 8 or params < 25e9 or _method(row) != "pretrain":
         return 1, 1
     tp = 4 if params < 100e9 else 8
     pp = 4 if params < 100e9 else 8

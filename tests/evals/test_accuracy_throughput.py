@@ -127,6 +127,11 @@ def test_free_text_is_read() -> None:
     assert case.fabric.inter_bytes_per_s == pytest.approx(50e9)
 
 
+def test_lengths_in_thousands_and_tasks_in_other_words_are_read() -> None:
+    case = read_case({**ROW, "seq_len": "8k", "task": "SFT (full fine-tune)"})
+    assert (case.job.seq_len, case.job.method) == (8192, "full")
+
+
 def test_software_is_told_from_the_frameworks_name() -> None:
     assert software_class({"framework": "Megatron-Bridge/Megatron-Core"}) == "tuned"
     assert software_class({"framework": "torchtitan"}) == "benchmark"

@@ -67,6 +67,11 @@ def estimate_run(given: EstimateRunInput) -> EstimateRunResult:
     failures and saves (Daly 2006), evaluation, idle time, checkpoint and dataset storage, egress. Energy = design
     power x load x PUE. Not modelled: queueing for capacity, salaries, taxes, rollout generation of PPO and GRPO.
     """
+    if given.task != "train":
+        raise BadValue(
+            "not_training", "estimate_run times training; for serving a model ask estimate_vram what fits.",
+            field="task", candidates=["train"],
+        )  # fmt: skip
     job = resolve(given)
     gpu_match = find_gpu(given.gpu)
     gpu = gpu_match.value
@@ -116,7 +121,9 @@ def _export(
         basis.observed_to, (course.fast, course.slow), given.start, given.project or "",
     )  # fmt: skip
     result.files = files(rows)
-    result.budget_request = budget_request(course.job, course.gpu.id, given.mfu is not None, basis.observed_to)
+    result.budget_request = budget_request(
+        course.job, course.gpu.id, given.mfu is not None, basis.observed_to, bool(course.gpu.tdp_watts)
+    )
 
 
 def _price(given: EstimateRunInput, gpu: Gpu, billing: str) -> PriceBasis | None:

@@ -91,15 +91,15 @@ def files(rows: list[Row]) -> list[FileText]:
     ]
 
 
-def budget_request(job: Job, gpu: str, given_mfu: bool, dated: str) -> str:
+def budget_request(job: Job, gpu: str, given_mfu: bool, dated: str, energy: bool = True) -> str:
     """One paragraph to send, numbers as references to the result's facts."""
     spread = "" if given_mfu else " (between [[run_cost|range]])"
     when = f", seen {dated}" if dated else ""
     return (
         f"Budget request: [[run_cost]]{spread} for {doing(job, inside=True)} on [[tokens]], on "
         f"{cards(job.n_gpus, gpu)} at [[usd_per_gpu_hour]]{when}. That is [[gpu_hours]] of GPU time in [[run_hours]] "
-        "of training, and [[hidden_cost]] for start-up, evaluation, failures, idle time and storage. Energy about "
-        "[[energy]]."
+        "of training, and [[hidden_cost]] for start-up, evaluation, failures, idle time and storage."
+        + (" Energy about [[energy]]." if energy else "")
     )
 
 

@@ -70,8 +70,8 @@ def price_basis(
     nearest = found[int(np.argmin(np.abs(prices - middle)))]
     return PriceBasis(
         usd_per_gpu_hour=middle,
-        low=float(np.quantile(book.usd_per_gpu_hour[every], 0.1)),
-        high=float(np.quantile(book.usd_per_gpu_hour[every], 0.9)),
+        low=min(middle, float(np.quantile(book.usd_per_gpu_hour[every], 0.1))),
+        high=max(middle, float(np.quantile(book.usd_per_gpu_hour[every], 0.9))),
         offers=len(found),
         words=words,
         observed_from=dates[0],

@@ -249,6 +249,8 @@ def _reduced(
     """Gradients, and the weights that come back, of ``share`` parameters over ``group`` ranks."""
     width = {"bf16": 2.0, "int8": 1.0}.get(compression, gradient_bytes(job))
     gradients = share * width * _KEPT.get(compression, 1.0)
+    if gradients <= 0:  # adapters on a model whose layer shapes are not published
+        return []
     units = max(1.0, job.arch.n_layers / job.pp)
     kind = job.sharding
     if kind in ("none", "ddp") or (adapters and kind not in ("zero3", "fsdp", "hsdp")):
