@@ -312,3 +312,17 @@ def test_a_version_that_the_tables_lack_is_unknown(text: str, name: str, size: s
 )
 def test_a_family_takes_the_size_in_its_clause(text: str, models: list[str]) -> None:
     assert [model.argument for model in parse(text).models] == models
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("vllm llama 8b, 64 concurrent users", {"micro_batch": 64, "task": "inference"}),
+        ("serve llama 70b to 100 users, which gpu", {"micro_batch": 100, "task": "inference"}),
+        ("8 H100 across 2 nodes, 70b full", {"n_gpus": 8, "n_nodes": 2, "gpus_per_node": 4}),
+        ("2 nodes, 8xH100, 70b", {"n_gpus": 16, "n_nodes": 2, "gpus_per_node": 8}),
+        ("32 h100 over 4 servers", {"n_gpus": 32, "n_nodes": 4, "gpus_per_node": 8}),
+    ],
+)
+def test_users_served_and_cards_over_nodes(text: str, values: dict[str, Any]) -> None:
+    assert values.items() <= parse(text).values.items()

@@ -231,7 +231,7 @@ def cost(d: Decider) -> None:
         if not d.cards():
             for method in _run_methods(d):
                 d.add("estimate_vram", with_method(d.workload("estimate_vram"), method), "side")
-        if "which_gpu" in d.turn.cues:
+        if "which_gpu" in d.turn.cues or (state.get("budget_usd") and not d.cards()):
             d.add("select_gpu", d.workload("select_gpu"), "side")
         if d.cards() and state.get("budget_usd"):
             prices(d, "side")

@@ -126,9 +126,9 @@ def _without_echoes(models: list[ModelMention]) -> list[ModelMention]:
 
 def _read_numbers(page: Page, values: dict[str, Any]) -> None:
     """Rank, batches and parallel degrees."""
-    for name, _index in grammar.names("numbers"):
-        match = page.take(name, "numbers")
-        if match:
+    for name, index in grammar.names("numbers"):
+        match = page.take(name, "numbers", index)
+        if match and name not in values:
             values[name] = int(match[1]) if match[1].isdecimal() else match[1]
     shape = {name: page.take(name, "shapes") for name, _index in grammar.names("shapes")}
     values |= {name: int(match[1] or match[match.re.groups]) for name, match in shape.items() if match}

@@ -81,5 +81,7 @@ def read_nodes(page: Page, values: dict[str, Any], gpus: list[GpuMention]) -> No
         values["gpus_per_node"] = int(match[2])
     elif gpus and gpus[0].count and not gpus[0].nodes and page.has("nodes_of_cards"):
         values["gpus_per_node"] = gpus[0].count
+    elif nodes > 1 and values.get("n_gpus", 0) > nodes and values["n_gpus"] % nodes == 0:
+        values["gpus_per_node"] = values["n_gpus"] // nodes
     if values.get("gpus_per_node"):
         values["n_gpus"] = nodes * values["gpus_per_node"]
