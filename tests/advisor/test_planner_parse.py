@@ -181,6 +181,18 @@ PIECES = [
 ]
 
 
+def test_an_endless_exponent_is_a_number() -> None:
+    for text in (
+        "seq 1e94090k",
+        "train on 1e99999 tokens",
+        "rank 1e400",
+        "$1e500 budget",
+        "1e400 h100",
+        "1e999b model",
+    ):
+        parse(text)
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=30))
 def test_no_pile_of_fragments_breaks_the_reader(parts: list[str]) -> None:

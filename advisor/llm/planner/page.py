@@ -46,9 +46,12 @@ def plain_numbers(text: str) -> str:
     return re.sub(r"(?<![\d.,])(\d+),(\d{1,2})" + unit, r"\1.\2", text)
 
 
+_LARGEST = 1e18  # no count of a question is larger; the tools refuse it, and no sum of it overflows
+
+
 def number(text: str) -> float:
-    """A float from digits, separators and an exponent."""
-    return float(text.replace(",", "").replace("_", ""))
+    """A float from digits, separators and an exponent; "1e94090" is a very large one."""
+    return min(float(text.replace(",", "").replace("_", "")), _LARGEST)
 
 
 def scaled(digits: str, suffix: str | None) -> float:
@@ -72,7 +75,7 @@ def length(digits: str, suffix: str | None) -> int:
     if (suffix or "").strip() == "k":
         whole = int(value)
         return int(value * (1024 if value == whole and whole & (whole - 1) == 0 else 1000))
-    return int(min(scaled(digits, suffix), 1e18))
+    return int(min(scaled(digits, suffix), _LARGEST))
 
 
 def sign(match: re.Match[str], group: int) -> int:
