@@ -258,4 +258,4 @@ def test_junk_is_answered_kindly_and_never_breaks_a_turn(desk: Desk, junk: str) 
 def test_the_speed_of_a_network_is_no_claim_about_a_card(desk: Desk) -> None:
     (got,) = talk(desk, "we have 4 nodes of 8xA100-80 with 100G ethernet, will FSDP of a 34B be network bound?")
     assert "not 100 GB" not in got.answer
-    assert arguments(got, "check_interconnect")["inter_link"] == "RoCE-100GbE"
+    assert arguments(got, "check_interconnect")["inter_link"].endswith("100GbE")
