@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 
 from advisor.settings import Settings
 from integrations.http.settings import ServiceSettings
+from integrations.slack.settings import SlackSettings
 
 PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
 _GROUPS: tuple[tuple[str, str, type[BaseModel]], ...] = (
@@ -23,6 +24,7 @@ _GROUPS: tuple[tuple[str, str, type[BaseModel]], ...] = (
         "Read by `advisor serve`; `--host`, `--port` and `--workers` go before their variables.",
         ServiceSettings,
     ),
+    ("Slack", "Read where `SLACK_BOT_TOKEN` is set; the tokens are named as Slack names them.", SlackSettings),
 )
 _HEAD = """\
 # Settings
