@@ -69,7 +69,7 @@ def write(result: ToolResult, choice: Choice) -> list[tuple[Plan, str]]:
         )  # fmt: skip
     result.facts = facts.found
     listed = _with_reasons(shown[:SHOWN] if not choice.tokens_told else (pareto(meets) if meets else front), choice)
-    result.tables = [_plan_table(listed)]
+    result.tables = [_plan_table(listed, choice.tokens_told)]
     if choice.found.ruled_out:
         result.tables.append(_ruled_out_table(choice))
     _sources(result, [plan for plan, _reason in listed] + [best])
@@ -339,7 +339,7 @@ def _spread(plans: list[Plan]) -> list[Plan]:
     return [plans[i] for i in dict.fromkeys(steps)]
 
 
-def _plan_table(listed: list[tuple[Plan, str]]) -> Table:
+def _plan_table(listed: list[tuple[Plan, str]], told: bool) -> Table:
     columns = [
         Column(key="machine", label="machine"), Column(key="provider", label="provider"),
         Column(key="region", label="region"), Column(key="billing", label="billing"),
@@ -355,7 +355,10 @@ def _plan_table(listed: list[tuple[Plan, str]]) -> Table:
         ]
         for plan, reason in listed
     ]  # fmt: skip
-    return Table(id="plans", title="Plans worth having", columns=columns, rows=rows)
+    title = "Plans worth having"
+    if not told:
+        title = "Cards that fit, lowest price by the hour first; time and cost for the tokens assumed"
+    return Table(id="plans", title=title, columns=columns, rows=rows)
 
 
 def _ruled_out_table(choice: Choice) -> Table:
