@@ -259,3 +259,10 @@ def test_the_speed_of_a_network_is_no_claim_about_a_card(desk: Desk) -> None:
     (got,) = talk(desk, "we have 4 nodes of 8xA100-80 with 100G ethernet, will FSDP of a 34B be network bound?")
     assert "not 100 GB" not in got.answer
     assert arguments(got, "check_interconnect")["inter_link"].endswith("100GbE")
+
+
+@pytest.mark.parametrize("question", ["h300 per hour", "h300 cost"])
+def test_an_unknown_card_beside_a_unit_is_still_said_to_be_unknown(desk: Desk, question: str) -> None:
+    (got,) = talk(desk, question)
+    assert "in my tables" in got.answer
+    assert not got.grounding.repaired

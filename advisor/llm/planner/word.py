@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from advisor.llm.planner import grammar
 from advisor.llm.planner.phrases import Outcome, has, say
 from advisor.llm.planner.plan import Plan
 from advisor.llm.planner.slots import Slots
@@ -46,7 +47,7 @@ def spoken(plan: Plan, turn: Slots, context: bool) -> Reply:
         return Reply("\n\n".join(lines), "declined", EXAMPLES)
     if plan.reply in ("greeting", "thanks"):
         return Reply(" ".join([say(plan.reply, language), say("scope", language)]), "answered", EXAMPLES)
-    lines += _unknown(plan, language)
+    lines += _unknown(plan, turn)
     if turn.cues & {"same_again", "follow_up", "change_only"} and not context and not plan.unknown_models:
         lines.append(say("no_context", language))
     if plan.calls:
@@ -72,7 +73,7 @@ def compose(plan: Plan, outcomes: list[Outcome], state: Slots, turn: Slots) -> R
         side += parts_of.pop("line")
         parts_of["line"] = []
         main, side = side[:1], side[1:]
-    parts = [*_openers(turn), *_premises(plan, outcomes), *_unknown(plan, language)]
+    parts = [*_openers(turn), *_premises(plan, outcomes), *_unknown(plan, turn)]
     parts += [say(note, language) for note in plan.notes]
     if rungs:
         parts += ladder_words(rungs, language, plan.limit)
@@ -152,7 +153,7 @@ def _quoted(outcomes: list[Outcome], turn: Slots) -> list[str]:
     return []
 
 
-def _unknown(plan: Plan, language: str) -> list[str]:
+def _unknown(plan: Plan, turn: Slots) -> list[str]:
     lines = []
     for model in plan.unknown_models:
         near = say("nearest", "en", names=", ".join(_short(name) for name in model.nearest)) if model.nearest else ""
@@ -167,7 +168,9 @@ def _unknown(plan: Plan, language: str) -> list[str]:
             lines.append(say("offer_params"))
     for gpu in plan.unknown_gpus:
         near = say("nearest", "en", names=", ".join(gpu.nearest)) if gpu.nearest else ""
-        lines.append(say("unknown_gpu", "en", name=gpu.text, nearest=near))
+        # "h300 per hour": beside a unit the name's digits were said as another number, so they are not said again
+        unsaid = grammar.named("unit_after_name").match(turn.lower, gpu.end)
+        lines.append(say("unknown_gpu_unnamed" if unsaid else "unknown_gpu", "en", name=gpu.text, nearest=near))
     return lines
 
 
