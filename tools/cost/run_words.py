@@ -295,10 +295,11 @@ def _next_steps(facts: Facts, run: Course, fits: str) -> list[str]:
         lighter = replace(job, checkpointing="none")
         if verdict(estimate(lighter), run.gpu) == "fits":
             faster = training_hours(run.tokens, estimate_throughput(lighter, run.gpu, run.fabric, run.speed.software))
-            facts.add("run_hours_without_checkpointing", faster, "h", label="without activation checkpointing")
-            steps.append(
-                "Without activation checkpointing it still fits and takes [[run_hours_without_checkpointing]]."
-            )
+            if faster < 0.95 * run.hours:
+                facts.add("run_hours_without_checkpointing", faster, "h", label="without activation checkpointing")
+                steps.append(
+                    "Without activation checkpointing it still fits and takes [[run_hours_without_checkpointing]]."
+                )
     if not run.given_mfu and run.gpu.dense_flops.get("fp8") and run.speed.bits == 16 and not job.is_adapter:
         fp8 = estimate_throughput(replace(job, precision="fp8"), run.gpu, run.fabric, run.speed.software)
         gain = fp8.tokens_per_second / run.speed.tokens_per_second

@@ -46,7 +46,10 @@ def _doing(job: Job) -> str:
 def model_name(job: Job) -> str:
     """The model without its organisation."""
     name = job.arch.id.split("/")[-1]
-    return f"a {name}" if job.arch.family == "generic" else name
+    if job.arch.family != "generic":
+        return name
+    article = "an" if name.startswith(("8", "11B", "11.", "18B", "18.")) else "a"
+    return f"{article} {name}"
 
 
 def cards(n: int, gpu: Gpu | str) -> str:
