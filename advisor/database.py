@@ -22,6 +22,10 @@ POOL_SIZE = 16
 Row = tuple[Any, ...]
 
 
+class StoreUnavailable(Exception):
+    """The database cannot be reached or is too busy just now; trying again later may work."""
+
+
 class Rows(Protocol):
     """What a statement gave."""
 
@@ -95,13 +99,14 @@ class SqliteDatabase:
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """See ``Database.read``."""
-        return self._connection().execute(sql, values).fetchall()
+        with _told_apart(sqlite3.OperationalError):
+            return self._connection().execute(sql, values).fetchall()
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
         """See ``Database.writing``."""
-        db = self._connection()
-        with self._lock if self._shared else _NoLock():
+        with _told_apart(sqlite3.OperationalError), self._lock if self._shared else _NoLock():
+            db = self._connection()
             db.execute("begin immediate")
             try:
                 yield db
@@ -141,7 +146,10 @@ class PostgresDatabase:
 
     def __init__(self, url: str, steps: Sequence[str] = MIGRATIONS, size: int = POOL_SIZE) -> None:
         # Only who keeps conversations there needs the driver: it is an extra.
-        from psycopg_pool import ConnectionPool
+        from psycopg import OperationalError
+        from psycopg_pool import ConnectionPool, PoolTimeout
+
+        self._lost = (OperationalError, PoolTimeout)
 
         self._pool = ConnectionPool(
             url,
@@ -150,6 +158,7 @@ class PostgresDatabase:
             timeout=BUSY_SECONDS,
             open=True,
             configure=_with_limits,
+            check=ConnectionPool.check_connection,  # one that broke while idle is replaced, not handed out
             kwargs={"autocommit": True},
         )
         try:
@@ -161,19 +170,28 @@ class PostgresDatabase:
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """See ``Database.read``."""
-        with self._pool.connection() as connection:
+        with _told_apart(*self._lost), self._pool.connection() as connection:
             rows: list[Row] = connection.execute(_dialect(sql), values).fetchall()
             return rows
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
         """See ``Database.writing``."""
-        with self._pool.connection() as connection, connection.transaction():
+        with _told_apart(*self._lost), self._pool.connection() as connection, connection.transaction():
             yield _PostgresSession(connection)
 
     def close(self) -> None:
         """See ``Database.close``."""
         self._pool.close()
+
+
+@contextmanager
+def _told_apart(*lost: type[Exception]) -> Iterator[None]:
+    """A database that is away is not a fault of the program."""
+    try:
+        yield
+    except lost as error:
+        raise StoreUnavailable(type(error).__name__) from error
 
 
 def _with_limits(connection: Any) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from advisor.database import StoreUnavailable
 from integrations.http.metrics import Metrics
 from integrations.http.problems import OPENAI_PATHS, openai_error
 from integrations.http.tracing import end_request, request_span
@@ -76,6 +77,11 @@ class Frame:
             if not status():
                 words = f"The body is larger than {self._body_bytes:,} bytes."
                 await _refuse(sending, scope, 413, InputProblem("too_large", words, hint="Send less at once."))
+        except StoreUnavailable:
+            log.exception("the database is not available", extra={"request_id": request_id})
+            if not status():
+                words = "The database is not available just now; ask again in a moment."
+                await _refuse(sending, scope, 503, InputProblem("store_unavailable", words))
         except Exception:
             log.exception("request failed", extra={"request_id": request_id})
             if not status():
@@ -144,5 +150,7 @@ async def _refuse(send: Send, scope: Scope, status: int, problem: InputProblem) 
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if status == 413:
         headers.append((b"connection", b"close"))
+    if status == 503:
+        headers.append((b"retry-after", b"5"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

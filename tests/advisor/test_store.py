@@ -14,9 +14,9 @@ import pytest
 
 from advisor import schema
 from advisor.answer import Answer
-from advisor.database import Database, SqliteDatabase, open_database
+from advisor.database import Database, SqliteDatabase, StoreUnavailable, open_database
 from advisor.llm.protocol import Message, ToolCall
-from advisor.store import Opened, SqlConversations
+from advisor.store import Opened, SqlConversations, open_store
 from tests.databases import PLACES, fresh
 
 DONE = Answer(conversation_id="c", turn_id="t", status="answered", model="planner", answer="45 GB")
@@ -134,6 +134,26 @@ def test_turns_begun_at_once_get_numbers_of_their_own(store: SqlConversations) -
     at_once(8, lambda number: ask(store, conversation="shared", question=f"q{number}"))
     turns = store.turns("ann", "shared") or []
     assert sorted(turn.question for turn in turns) == [f"q{number}" for number in range(8)]
+
+
+def test_connections_that_broke_are_replaced(tmp_path: Path) -> None:
+    with fresh("postgresql", tmp_path) as place:
+        store = open_store(place)
+        (pid,) = store.database.read("select pg_backend_pid()")[0]
+        import psycopg
+
+        with psycopg.connect(place, autocommit=True) as other:
+            other.execute("select pg_terminate_backend(%s)", (pid,))
+        store.ping()
+        store.database.close()
+
+
+def test_a_place_where_nobody_listens_is_told_apart_from_a_fault(tmp_path: Path) -> None:
+    with fresh("postgresql", tmp_path) as place:
+        found = open_database(place)
+        found.close()
+        with pytest.raises(StoreUnavailable):
+            found.read("select 1")
 
 
 def test_a_failed_transaction_leaves_nothing(database: Database) -> None:

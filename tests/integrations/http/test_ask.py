@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from advisor import database
 from advisor.llm.protocol import ModelFailed
 from tests.advisor.conftest import Scripted, calls, says
 from tests.integrations.http.conftest import Serve
@@ -149,6 +153,22 @@ def test_a_fault_of_ours_gives_its_id_and_nothing_else(serve: Serve, monkeypatch
     assert got.status_code == 500
     assert "abc-1" in got.json()["error"]["message"]
     assert "secret" not in got.text
+
+
+def test_a_database_that_is_away_is_no_fault_of_the_program(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.1)
+    live = serve(weighing())
+    with closing(sqlite3.connect(tmp_path / "advisor.db", isolation_level=None)) as other:
+        other.execute("begin immediate")
+        got = live.client.post("/v1/ask", json=ASK)
+        assert (got.status_code, got.json()["error"]["code"]) == (503, "store_unavailable")
+        assert got.headers["retry-after"] == "5"
+        assert live.client.get("/readyz").status_code == 503
+        assert live.client.get("/livez").status_code == 200
+        other.execute("rollback")
+    assert live.client.post("/v1/ask", json=ASK).status_code == 200
 
 
 def test_a_stream_that_breaks_still_has_a_last_word(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
