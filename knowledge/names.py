@@ -184,7 +184,7 @@ def _match_model(asked: str, key: ModelKey) -> Found | None:
 def _with_size_said_twice(key: ModelKey) -> Found | None:
     """For "GPT-2 XL 1.5B": the name without its size is known, and the size agrees within 6 %."""
     size, rest = key.without_size()
-    if size is None or not rest.tokens:
+    if not size or not rest.tokens:
         return None
     known = [row for row in _rows("models", rest.text, "exact") if abs(row.size / size - 1) < 0.06]
     return Found(known[0].id) if known else None

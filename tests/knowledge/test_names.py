@@ -12,6 +12,7 @@ from knowledge.errors import BadValue, InputProblem, UnknownName
 from knowledge.gpus import all_gpus, find_gpu
 from knowledge.instances import all_instances, all_links, find_instance, find_link
 from knowledge.models import all_models, find_model
+from knowledge.names import lookup
 
 
 @pytest.mark.parametrize(
@@ -319,3 +320,7 @@ def test_separators_and_case_do_not_change_what_is_found(name: str, separator: s
     again = name.replace("-", separator)
     again = again.upper() if upper else again
     assert find_model(again).value.id == find_model(name).value.id
+
+
+def test_a_size_of_nothing_names_no_model() -> None:
+    assert lookup("models", "gpt-2 xl 0b") is None
