@@ -12,10 +12,12 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from advisor.schema import MIGRATIONS, migrate_postgres, migrate_sqlite
+from tools.errors import BadValue
 
 BUSY_SECONDS = 5.0
 POOL_SIZE = 16
@@ -73,6 +75,13 @@ def open_database(place: str | Path, steps: Sequence[str] = MIGRATIONS) -> Datab
     """The database at a file path or ``postgresql://`` URL, brought to the newest schema."""
     text = str(place)
     if text.startswith(("postgresql://", "postgres://")):
+        if find_spec("psycopg_pool") is None:
+            raise BadValue(
+                "missing_extra",
+                "PostgreSQL's driver is not installed.",
+                field="ADVISOR_DATABASE_URL",
+                hint="pip install 'training-infrastructure-advisor[postgres]'",
+            )
         return PostgresDatabase(text, steps)
     return SqliteDatabase(text, steps)
 
@@ -164,8 +173,15 @@ class PostgresDatabase:
         try:
             with self._pool.connection() as connection:
                 migrate_postgres(connection, steps)
-        except BaseException:
+        except BaseException as error:
             self._pool.close()
+            if isinstance(error, self._lost):
+                raise BadValue(
+                    "database_unreachable",
+                    "PostgreSQL does not answer, or not to this user.",
+                    field="ADVISOR_DATABASE_URL",
+                    hint="Check host, port, user, password and database name.",
+                ) from None
             raise
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:

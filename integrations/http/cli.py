@@ -25,7 +25,8 @@ def serve(host: str | None, port: int | None, workers: int | None) -> None:
     given_keys(settings)  # what cannot be is said now and not by the first request
     if settings.oidc_issuer:
         Oidc(settings)
-    if settings.auth == "auto" and not settings.on_loopback and not _anybody_may_call(settings):
+    anybody = _anybody_may_call(settings)
+    if settings.auth == "auto" and not settings.on_loopback and not anybody:
         raise BadValue(
             "nobody_may_call",
             f"On {settings.host} others could reach the server, and no key is set up.",
@@ -39,14 +40,12 @@ def serve(host: str | None, port: int | None, workers: int | None) -> None:
 
 
 def _anybody_may_call(settings: ServiceSettings) -> bool:
-    """Whether somebody holds a key or a token."""
-    if settings.api_keys or settings.oidc_issuer:
-        return True
+    """Whether somebody holds a key or a token. Opens the database, so that one that is away is said now too."""
     from advisor.accounts import Accounts
     from advisor.store import open_store
 
     database = open_store(database_place(get_settings())).database
     try:
-        return Accounts(database).any_keys()
+        return bool(settings.api_keys or settings.oidc_issuer) or Accounts(database).any_keys()
     finally:
         database.close()

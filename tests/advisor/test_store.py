@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from advisor import database as module
 from advisor import schema
 from advisor.answer import Answer
 from advisor.database import Database, SqliteDatabase, StoreUnavailable, open_database
 from advisor.llm.protocol import Message, ToolCall
 from advisor.store import Opened, SqlConversations, open_store
 from tests.databases import PLACES, fresh
+from tools.errors import BadValue
 
 DONE = Answer(conversation_id="c", turn_id="t", status="answered", model="planner", answer="45 GB")
 ANSWER = DONE.as_json()
@@ -146,6 +148,14 @@ def test_connections_that_broke_are_replaced(tmp_path: Path) -> None:
             other.execute("select pg_terminate_backend(%s)", (pid,))
         store.ping()
         store.database.close()
+
+
+def test_a_database_that_does_not_answer_is_said_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("psycopg_pool")
+    monkeypatch.setattr(module, "BUSY_SECONDS", 0.2)
+    with pytest.raises(BadValue, match="does not answer") as caught:
+        open_database("postgresql://me:canary-password@127.0.0.1:1/none")
+    assert "canary" not in str(caught.value.as_dict())
 
 
 def test_a_place_where_nobody_listens_is_told_apart_from_a_fault(tmp_path: Path) -> None:
