@@ -190,6 +190,8 @@ def test_published_catalogues_are_read_by_name_and_dated_by_version() -> None:
         (samples.zipped("a,b\n1,2\n"), "drift"),
         (samples.zipped("x", "readme.txt"), "truncated"),
     ],
+    # Archives hold the time they were made, so their bytes are no name that two processes agree on.
+    ids=["no archive", "cut short", "other columns", "no table inside"],
 )
 def test_broken_catalogues(body: bytes, code: str) -> None:
     with pytest.raises(SourceError) as problem:
