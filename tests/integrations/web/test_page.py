@@ -35,7 +35,7 @@ def test_a_starter_is_answered_with_its_trace_chart_and_sources(visit: Visit) ->
 def test_a_number_opens_its_derivation_with_range_sum_and_source(visit: Visit) -> None:
     visit.go()
     page = visit.ask(QUESTION)
-    page.locator("button.fact").first.click()
+    page.get_by_role("button", name="peak per gpu, show how").first.click()
     sheet = page.locator("#derivation")
     expect(sheet).to_be_visible()
     expect(sheet).to_contain_text("Range")
@@ -59,11 +59,12 @@ def test_an_assumption_is_edited_in_place_and_recomputed_without_a_model(visit: 
     page = visit.ask(QUESTION)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    before = page.locator(".text .fact").first.inner_text()
+    peak = page.get_by_role("button", name="peak per gpu, show how")
+    before = peak.first.inner_text()
     page.get_by_role("button", name="precision bf16_mixed").click()
     page.get_by_label("New value for precision").fill("bf16")
     page.get_by_role("button", name="Recompute").click()
-    changed = page.locator(".recomputed .fact").first
+    changed = page.locator(".recomputed").get_by_role("button", name="peak per gpu, show how").first
     expect(changed).to_be_visible()
     assert changed.inner_text() != before
     assert any("/web/tools/estimate_vram" in url for url in asked)
