@@ -151,7 +151,7 @@ def test_too_many_requests_waits_as_told_and_tries_again(play: Play) -> None:
 def test_a_wait_beyond_the_deadline_goes_to_the_planner_at_once(play: Play) -> None:
     begun = time.monotonic()
     _events, got, provider = play(fake.status(429, {"retry-after": "600"}))
-    assert time.monotonic() - begun < 30  # far below the 600 s that the provider asked for, whatever else the machine does
+    assert time.monotonic() - begun < 30  # far below the 600 s that the provider asked for
     assert len(provider.requests) == 1
     assert (got.model, got.degraded) == ("planner", True)
     assert "rate limited" in got.answer
