@@ -75,11 +75,13 @@ def compare_gpus(given: CompareGpusInput) -> CompareGpusResult:
         price = median_usd_per_gpu_hour(card.id)
         result.gpus.append(_row(card, precision, price))
         result.facts += _facts(card, precision, price, number)
-    ratios = _ratios(cards, precision) if len(cards) >= 2 else []
+    # The faster card is set against the others, so that people read "3 x the rate" rather than "a third".
+    ranked = sorted(cards, key=lambda card: -(card.dense_flops[precision] or 0))
+    ratios = _ratios(ranked, precision) if len(cards) >= 2 else []
     result.facts += ratios
     result.tables += [_table(result.gpus, precision)]
     result.charts.append(_chart(result.gpus, precision))
-    result.verdict = _verdict(cards, precision, result, {fact.id for fact in ratios})
+    result.verdict = _verdict(ranked, precision, result, {fact.id for fact in ratios})
     _notes(result, cards)
     return result
 
@@ -180,7 +182,7 @@ def _facts(card: Gpu, precision: str, price: Summary | None, number: int) -> lis
 
 
 def _ratios(cards: list[Gpu], precision: str) -> list[Fact]:
-    """The first card over each other one."""
+    """The fastest card over each other one."""
     first = cards[0]
     out = []
     for number, other in enumerate(cards[1:], 1):
@@ -256,23 +258,24 @@ def _verdict(cards: list[Gpu], precision: str, result: CompareGpusResult, ratios
             ", [[usd_per_gpu_hour]] in the median." if priced else "; no price of it is in the book."
         )
     other = cards[1]
+    wins = []
+    for key, what in (("usd_per_tflop_hour", f"{precision} arithmetic"), ("usd_per_gb_hour", "memory")):
+        units = [fact for fact in result.facts if fact.name == key]
+        if len(units) > 1:
+            best = min(units, key=lambda fact: float(fact.value))
+            wins.append(f"most {what} per dollar: {best.about[0]} at [[{best.id}]]")
     said = [
         words
         for name, words in (
             (f"{precision}_ratio", f"[[{precision}_ratio]] the dense {precision} rate"),
             ("bandwidth_ratio", "[[bandwidth_ratio]] the bandwidth"),
             ("memory_ratio", "[[memory_ratio]] the memory"),
-            ("price_ratio", "[[price_ratio]] the median price"),
         )
         if name in ratios
     ]
-    text = f"{first.id} has {', '.join(said)} of {other.id}."
-    for key, what in (("usd_per_tflop_hour", f"{precision} TFLOP-hour"), ("usd_per_gb_hour", "GB-hour")):
-        units = [fact for fact in result.facts if fact.name == key]
-        if len(units) > 1:
-            best = min(units, key=lambda fact: float(fact.value))
-            text += f" Cheapest per {what}: {best.about[0]} at [[{best.id}]]."
-    return text
+    price = ", at [[price_ratio]] the median price" if "price_ratio" in ratios else ""
+    lead = f"{'; '.join(wins)}. " if wins else ""
+    return f"{lead[:1].upper()}{lead[1:]}{first.id} has {', '.join(said)} of {other.id}{price}."
 
 
 def _notes(result: CompareGpusResult, cards: list[Gpu]) -> None:

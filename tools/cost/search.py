@@ -22,6 +22,8 @@ from tools.throughput import SoftwareClass
 from tools.workload import Job
 
 MAX_AGE_DAYS = 365  # older observations say little about today's market
+# Beside a newer price of the same card an older one is likely no offer any more.
+STALE_BESIDE_NEWER_DAYS = 180
 # Boards that present themselves as several small GPUs: their sum is no memory that one process can use.
 SPLIT_BOARDS = ("A16", "MI250X")
 NODE_GPUS = 8  # machines of this size are sold in clusters; smaller ones rarely share a fast network
@@ -136,7 +138,17 @@ def _mask(offers: Columns, want: Filters) -> NDArray[np.bool_]:
         keep &= np.any([regions.mask(offers.region, name) for name in want.regions], axis=0)
     if want.gpu_ids:
         keep &= np.isin(offers.gpu_id, want.gpu_ids)
-    return keep
+    return keep & _recent(offers, keep)
+
+
+def _recent(offers: Columns, keep: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Offers not much older than the newest one of their card among those kept."""
+    days = offers.observed.astype("datetime64[D]").astype(np.int64)
+    names, card = np.unique(offers.gpu_id, return_inverse=True)
+    newest = np.zeros(len(names), dtype=np.int64)
+    np.maximum.at(newest, card[keep], days[keep])
+    recent: NDArray[np.bool_] = newest[card] - days <= STALE_BESIDE_NEWER_DAYS
+    return recent
 
 
 def _expand(offers: Columns, rows: NDArray[np.intp], want: Filters) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
