@@ -10,10 +10,12 @@ from contextlib import suppress
 from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
 
 from advisor.settings import read_settings
+from integrations import hub
 from integrations.http import logs
 from integrations.http.server import secret_values
-from integrations.http.service import build_service
+from integrations.http.service import Service, build_service
 from integrations.http.settings import ServiceSettings
+from integrations.prices import attached
 from integrations.slack.app import build_bot
 from integrations.slack.settings import Credentials, SlackSettings
 from tools.registry import all_tools
@@ -28,6 +30,14 @@ async def serve(tokens: Credentials, settings: SlackSettings, stop: asyncio.Even
     logs.set_up(service_settings, secret_values())
     service = build_service(service_settings)
     all_tools()
+    hub.attach()
+    with attached():
+        await _run(service, tokens, settings, stop)
+    service.turns.close()
+
+
+async def _run(service: Service, tokens: Credentials, settings: SlackSettings, stop: asyncio.Event | None) -> None:
+    """Connected to Slack until told to stop."""
     bot = await build_bot(service, tokens, settings)
     assert tokens.app_token is not None
     handler = AsyncSocketModeHandler(bot.app, tokens.app_token.get_secret_value(), web_client=bot.app.client)
@@ -48,7 +58,6 @@ async def serve(tokens: Credentials, settings: SlackSettings, stop: asyncio.Even
         working.cancel()
         with suppress(asyncio.CancelledError):
             await working
-        service.turns.close()
 
 
 def _stop_signal() -> asyncio.Event:
