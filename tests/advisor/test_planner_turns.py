@@ -261,7 +261,7 @@ def test_the_speed_of_a_network_is_no_claim_about_a_card(desk: Desk) -> None:
     assert arguments(got, "check_interconnect")["inter_link"].endswith("100GbE")
 
 
-@pytest.mark.parametrize("question", ["h300 per hour", "h300 cost"])
+@pytest.mark.parametrize("question", ["h300 per hour", "h300 cost", "0.0001b h300 - 100G how many zero3"])
 def test_an_unknown_card_beside_a_unit_is_still_said_to_be_unknown(desk: Desk, question: str) -> None:
     (got,) = talk(desk, question)
     assert "in my tables" in got.answer

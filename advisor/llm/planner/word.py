@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from advisor.llm.planner import grammar
 from advisor.llm.planner.phrases import Outcome, has, say
 from advisor.llm.planner.plan import Plan
 from advisor.llm.planner.slots import Slots
 from advisor.llm.planner.word_rows import ladder_words, spans_words
 from advisor.llm.protocol import Status
+from advisor.number_check import Evidence, check
 from advisor.render import file_blocks
 
 MAX_KNOBS = 3
@@ -164,14 +164,19 @@ def _unknown(plan: Plan, turn: Slots) -> list[str]:
         elif model.size:
             lines.append(say("unknown_model_sized", "en", name=model.text, nearest=near, size=model.size))
         else:
-            lines.append(say("unknown_model", "en", name=model.text, nearest=near))
+            lines.append(_named("unknown_model", model.text, near, turn))
             lines.append(say("offer_params"))
     for gpu in plan.unknown_gpus:
         near = say("nearest", "en", names=", ".join(gpu.nearest)) if gpu.nearest else ""
-        # "h300 per hour": beside a unit the name's digits were said as another number, so they are not said again
-        unsaid = grammar.named("unit_after_name").match(turn.lower, gpu.end)
-        lines.append(say("unknown_gpu_unnamed" if unsaid else "unknown_gpu", "en", name=gpu.text, nearest=near))
+        lines.append(_named("unknown_gpu", gpu.text, near, turn))
     return lines
+
+
+def _named(key: str, name: str, near: str, turn: Slots) -> str:
+    """The sentence with the name; without it where its digits read as another number there ("h300 per hour")."""
+    line = say(key, "en", name=name, nearest=near)
+    stands = not check(line, Evidence([turn.text])).findings
+    return line if stands else say(f"{key}_unnamed", "en", nearest=near)
 
 
 def _short(name: str) -> str:
