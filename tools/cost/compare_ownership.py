@@ -220,8 +220,8 @@ def _facts(case: _Case, totals: dict[str, float]) -> Facts:
     if case.reserved is not None:
         facts.add("reserved_usd_per_gpu_hour", case.reserved.usd_per_gpu_hour, "USD/GPU-h", kind="price",
                   as_of=case.reserved.observed_to or None, label=case.reserved.words)  # fmt: skip
-        pays = case.reserved.usd_per_gpu_hour / case.cloud.usd_per_gpu_hour
-        if pays < 1:
+        if case.reserved.usd_per_gpu_hour < case.cloud.usd_per_gpu_hour:  # never where the cloud is free
+            pays = case.reserved.usd_per_gpu_hour / case.cloud.usd_per_gpu_hour
             facts.add("reserved_break_even_utilisation", pays * 100, "%", label="reserving pays above")
     facts.add("purchase", fleet.purchase, "USD", label="purchase, fabric included")
     if "hybrid_cost" in totals:

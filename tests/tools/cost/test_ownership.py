@@ -70,3 +70,8 @@ def test_what_cannot_be_is_refused(wrong: dict[str, Any], field: str) -> None:
     with pytest.raises(InputProblem) as problem:
         _compare(**{"gpu": "H100", **wrong})
     assert problem.value.field == field
+
+
+def test_a_cloud_that_costs_nothing_is_compared_without_a_crash() -> None:
+    found = _compare(gpu="H100", n_gpus=8, cloud_price=0)
+    assert "reserved_break_even_utilisation" not in found.facts
