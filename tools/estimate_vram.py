@@ -85,7 +85,7 @@ def estimate_vram(given: EstimateVramInput) -> EstimateVramResult:
         sources=list(_SOURCES),
         warnings=_warnings(job, bill),
         tables=[_bill_table(bill), _gpu_table(bill)],
-        charts=[_chart(job, bill)],
+        charts=[_chart(job, bill), _cards_chart(job, bill)],
         peak_per_gpu_bytes=bill.peak_bytes,
         low_bytes=bill.low_bytes,
         high_bytes=bill.high_bytes,
@@ -290,4 +290,43 @@ def _chart(job: Job, bill: MemoryBill) -> dict[str, Any]:
             "x": {"field": "GB", "type": "quantitative", "title": "GB per GPU"},
             "tooltip": [{"field": "part"}, {"field": "GB"}],
         },
+    }
+
+
+def _cards_chart(job: Job, bill: MemoryBill) -> dict[str, Any]:
+    """The bill stacked beside each card's usable memory, for the cards nearest to it."""
+    cards = sorted((load_gpu(name) for name in LISTED_GPUS), key=lambda card: card.usable_bytes)
+    above = sum(card.usable_bytes < bill.peak_bytes for card in cards)
+    near = cards[max(0, above - 4) : above + 4]
+    parts = [(_LABELS.get(name, name), round(value / GB, 3)) for name, value in bill.components.items() if value]
+    stacked = [
+        {"card": card.id, "part": part, "GB": gb, "order": number, "usable": round(card.usable_bytes / GB, 1)}
+        for card in near
+        for number, (part, gb) in enumerate(parts)
+    ]
+    y = {"field": "card", "type": "nominal", "sort": None, "title": None}
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "title": f"Against usable memory (line): {job.arch.id}",
+        "data": {"values": stacked},
+        "layer": [
+            {
+                "mark": "bar",
+                "encoding": {
+                    "y": y,
+                    "x": {"field": "GB", "type": "quantitative", "title": "GB per GPU", "stack": "zero"},
+                    "color": {"field": "part", "type": "nominal", "title": None, "sort": None},
+                    "order": {"field": "order"},
+                    "tooltip": [{"field": "part"}, {"field": "GB"}],
+                },
+            },
+            {
+                "mark": {"type": "tick", "thickness": 3, "size": 20, "color": "#c2417c"},
+                "encoding": {
+                    "y": y,
+                    "x": {"field": "usable", "type": "quantitative", "aggregate": "max"},
+                    "tooltip": [{"field": "card"}, {"field": "usable", "aggregate": "max", "title": "usable GB"}],
+                },
+            },
+        ],
     }

@@ -121,3 +121,13 @@ def test_bad_input_names_the_field_and_the_nearest_valid_value(arguments: dict[s
         call(**arguments)
     assert problem.value.field == field
     assert problem.value.candidates or problem.value.hint
+
+
+def test_the_bill_is_charted_against_the_cards_nearest_to_it() -> None:
+    result = get_tool("estimate_vram").call({"model": "70B", "method": "qlora"})
+    values = result.charts[1]["data"]["values"]
+    usable = {row["card"]: row["usable"] for row in values}
+    peak = result.fact("peak_per_gpu").value / 1e9
+    assert min(usable.values()) < peak < max(usable.values())
+    for card in usable:
+        assert sum(row["GB"] for row in values if row["card"] == card) == pytest.approx(peak, rel=0.01)

@@ -227,11 +227,14 @@ def cost(d: Decider) -> None:
             _tokens_for_money(d, d.cards()[0])
             prices(d, "side")
             return
+        ranked = "select_gpu" in d.tools and ("which_gpu" in d.turn.cues or bool(state.get("budget_usd")))
+        if ranked and not d.cards():  # who asks which card, or names a sum, wants the ranking before any one run
+            d.add("select_gpu", d.workload("select_gpu"), "main")
         time(d)
         if not d.cards():
             for method in _run_methods(d):
                 d.add("estimate_vram", with_method(d.workload("estimate_vram"), method), "side")
-        if "which_gpu" in d.turn.cues or (state.get("budget_usd") and not d.cards()):
+        elif "which_gpu" in d.turn.cues:
             d.add("select_gpu", d.workload("select_gpu"), "side")
         if d.cards() and state.get("budget_usd"):
             prices(d, "side")

@@ -36,7 +36,7 @@ function linkFacts(fragment, facts, shown, calls) {
   for (const fact of facts) {
     const forms = shown[fact.id] || {};
     for (const text of new Set([forms.value, forms.range])) {
-      if (typeof fact.value !== "number" || !text || !/\d/.test(text)) continue;
+      if (typeof fact.value !== "number" || !text || !/\d.*\D|\d{2}/.test(text)) continue; // a bare "1" is no figure to open
       byText.set(text, [...(byText.get(text) || []), { ...fact, label: labelOf(fact, calls) }]);
     }
   }

@@ -71,3 +71,14 @@ def test_spot_is_billed_with_its_reclaims() -> None:
     firm = _run(model="llama-3.1-8b", gpu="H100", n_gpus=8, tokens="10B", price=2)
     spot = _run(model="llama-3.1-8b", gpu="H100", n_gpus=8, tokens="10B", price=2, billing="spot")
     assert float(spot.fact("run_cost").value) > float(firm.fact("run_cost").value)
+
+
+def test_the_chart_of_plans_joins_those_that_nothing_beats() -> None:
+    picked = get_tool("select_gpu").call({"model": "8B", "method": "lora", "tokens": "200M"})
+    values = picked.charts[0]["data"]["values"]
+    front = sorted((row["hours"], row["USD"]) for row in values if row["front"] == "nothing beats it")
+    assert len(front) >= 2
+    assert [usd for _hours, usd in front] == sorted((usd for _hours, usd in front), reverse=True)
+    for row in values:  # a point on the front has no other that is both faster and cheaper
+        if row["front"] == "nothing beats it":
+            assert not any(o["hours"] < 0.99 * row["hours"] and o["USD"] < 0.99 * row["USD"] for o in values)
