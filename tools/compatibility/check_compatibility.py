@@ -182,11 +182,11 @@ def _facts(result: CheckCompatibilityResult, setup: Setup, outcome: Outcome) -> 
     wheel = newest_wheel(setup) if gpu is None or gpu.vendor == "NVIDIA" else None
     if wheel and (gpu is not None or setup.driver):
         tag = "cu" + wheel[1].replace(".", "")
-        command = f"pip install torch=={wheel[0]}.* --index-url https://download.pytorch.org/whl/{tag}"
+        command = f"pip install torch=={wheel[0]}.*, the {tag} build (PyTorch's install page names its index)"
         result.install_command = command
     elif gpu is not None and gpu.vendor == "AMD":
         newest = torch_releases()[-1]
-        command = f"pip install torch --index-url https://download.pytorch.org/whl/rocm{newest.rocm}"
+        command = f"pip install torch, the rocm{newest.rocm} build (PyTorch's install page names its index)"
         result.install_command = command
     if result.install_command:
         result.facts.append(

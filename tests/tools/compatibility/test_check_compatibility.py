@@ -56,7 +56,7 @@ def test_the_fix_of_an_old_wheel_on_a_new_card_is_a_command_that_works() -> None
     result = ask(gpu="RTX 5090", framework="torch 2.6+cu124")
     assert result.install_command
     torch = re.search(r"torch==(\d+\.\d+)", result.install_command)
-    tag = re.search(r"cu(\d{2})(\d)$", result.install_command)
+    tag = re.search(r"the cu(\d{2})(\d) build", result.install_command)
     assert torch
     assert tag
     again = ask(gpu="RTX 5090", framework=f"torch {torch[1]}+cu{tag[1]}{tag[2]}")
