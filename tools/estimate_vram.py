@@ -31,6 +31,8 @@ _PHASES = {
     "backward end": "at the end of backward", "step": "at the optimizer step", "decode": "while decoding",
     "generation": "while generating", "load": "while loading",
 }  # fmt: skip
+# DeepSpeed's own estimators of host memory multiply the states by this for buffers (additional_buffer_factor, 1.5).
+HOST_BUFFERS = 1.5
 _SOURCES = (
     SourceRef(id="zero", title="ZeRO: memory of mixed-precision training and its partitioning (Rajbhandari et al.)",
               as_of="2020-05-13", url="https://arxiv.org/abs/1910.02054"),
@@ -187,7 +189,8 @@ def _facts(job: Job, bill: MemoryBill, about: list[str]) -> list[Fact]:
     if bill.host_ram_bytes:
         facts.append(
             Fact(id="host_ram", name="host_ram", value=bill.host_ram_bytes, unit="B", label="host memory needed",
-                 about=about, basis="offloaded states of all GPUs of a node")
+                 low=bill.host_ram_bytes, high=bill.host_ram_bytes * HOST_BUFFERS, about=about,
+                 basis="offloaded states of all GPUs of a node; above that pinned buffers and loading, up to half more")
         )  # fmt: skip
     if job.task == "train" and not job.is_adapter:
         facts.append(
