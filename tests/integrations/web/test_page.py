@@ -269,3 +269,25 @@ def test_the_shell_forbids_inline_scripts_and_foreign_hosts(served: Live) -> Non
     assert "unsafe-eval" not in policy
     assert "<script>" not in answer.text
     assert "http://" not in answer.text.replace("http://www.w3.org", "")
+
+
+def test_conversations_are_listed_searched_exported_reopened_and_rated(visit: Visit, served: Live) -> None:
+    visit.go()
+    page = visit.ask(QUESTION)
+    entry = page.locator("#conversations a").first
+    expect(entry).to_contain_text("full fine-tune")
+    page.fill("#find", "nothing like it")
+    expect(page.locator("#conversations")).to_contain_text("None found")
+    page.fill("#find", "fine-tune")
+    page.locator("#conversations li").first.hover()
+    with page.expect_download() as saved:
+        page.locator("#conversations li button").first.click()
+    assert QUESTION in Path(saved.value.path()).read_text(encoding="utf-8")
+    page.get_by_role("button", name="Wrong", exact=True).click()
+    page.get_by_label("What was wrong?").fill("name the 8-bit optimizer")
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator("#toast")).to_contain_text("kept")
+    assert served.service.desk.store.rated(None, -1)[0].comment == "name the 8-bit optimizer"
+    page.goto(page.url)
+    expect(page.locator(".turn .actions").first).to_be_visible()
+    expect(page.locator(".question")).to_have_text(QUESTION)
