@@ -202,11 +202,3 @@ def test_link_rates_are_half_of_the_sum_of_both_directions() -> None:
     for link in all_links():
         if link.bytes_per_s and link.bytes_per_s_bidirectional:
             assert link.bytes_per_s_bidirectional == pytest.approx(2 * link.bytes_per_s, rel=0.01), link.id
-
-
-def test_nothing_of_the_workshop_is_in_the_data() -> None:
-    for file in DATA.rglob("*"):
-        if file.is_file():
-            text = file.read_text(encoding="utf-8")
-            for word in ("find_string", "/work/", "read_file", "shared/data"):
-                assert word not in text, (file.name, word)

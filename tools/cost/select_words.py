@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from tools.cost.plan_chart import front_chart
 from tools.cost.run import Policy
 from tools.cost.search import Filters, Found, Plan, pareto
 from tools.cost.words import Facts, cards, doing
@@ -13,7 +13,6 @@ from tools.throughput.efficiency import known_chip
 from tools.workload import Job
 
 SHOWN = 8
-CHARTED = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,56 +73,10 @@ def write(result: ToolResult, choice: Choice) -> list[tuple[Plan, str]]:
     result.tables = [_plan_table(listed, choice.tokens_told)]
     if choice.found.ruled_out:
         result.tables.append(_ruled_out_table(choice))
-    result.charts.append(_front_chart(sure, front))
+    result.charts.append(front_chart(sure, front))
     _sources(result, [plan for plan, _reason in listed] + [best])
     result.suggestions = _suggestions(choice, best)
     return listed
-
-
-def _front_chart(plans: list[Plan], front: list[Plan]) -> dict[str, Any]:
-    """Cost against time of the cheapest plan of each card and count; those that nothing beats are joined."""
-    beaten = {id(plan) for plan in front}
-    best: dict[tuple[str, int], Plan] = {}
-    for plan in plans:
-        key = (plan.set_up.gpu.id, plan.set_up.job.n_gpus)
-        if key not in best or plan.cost < best[key].cost:
-            best[key] = plan
-    shown = sorted(best.values(), key=lambda plan: plan.cost)[:CHARTED]
-    values = [
-        {
-            "machine": cards(plan.set_up.job.n_gpus, plan.set_up.gpu),
-            "hours": round(plan.hours, 3),
-            "USD": round(plan.cost, 2),
-            "provider": plan.provider,
-            "front": "nothing beats it" if id(plan) in beaten else "beaten in both",
-        }
-        for plan in {id(plan): plan for plan in [*shown, *front]}.values()
-    ]
-    x = {"field": "hours", "type": "quantitative", "scale": {"type": "log"}, "title": "hours, start-up to last step"}
-    y = {"field": "USD", "type": "quantitative", "scale": {"type": "log"}, "title": "USD, the finished run"}
-    only_front = {"filter": "datum.front === 'nothing beats it'"}
-    return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-        "title": "Cost and time of the finished run",
-        "data": {"values": values},
-        "layer": [
-            {"transform": [only_front], "mark": {"type": "line", "strokeDash": [4, 3]}, "encoding": {"x": x, "y": y}},
-            {
-                "mark": {"type": "point", "filled": True, "size": 70},
-                "encoding": {
-                    "x": x,
-                    "y": y,
-                    "color": {"field": "front", "type": "nominal", "title": None},
-                    "tooltip": [{"field": name} for name in ("machine", "provider", "hours", "USD")],
-                },
-            },
-            {
-                "transform": [only_front],
-                "mark": {"type": "text", "align": "left", "dx": 8, "fontSize": 10},
-                "encoding": {"x": x, "y": y, "text": {"field": "machine"}},
-            },
-        ],
-    }
 
 
 def _in_time(plan: Plan, choice: Choice) -> bool:

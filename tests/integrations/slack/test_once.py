@@ -19,6 +19,7 @@ from advisor.llm.protocol import ModelEvent, ModelFailed, ModelRequest
 from tests.integrations.slack.conftest import SECRET, Start, answered, event_body, mention, sign, wait_for
 from tests.integrations.slack.fake import FakeSlack
 
+DONE = ("before", "after")
 QUESTION = "can I full fine-tune Llama 3.1 8B on one H100?"
 
 
@@ -209,13 +210,16 @@ class Process:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", ["acknowledged", "chat.startStream", "chat.appendStream", "chat.stopStream"])
-@pytest.mark.parametrize("done", ["before", "after"])
+@pytest.mark.parametrize(
+    ("step", "done"),
+    [
+        ("acknowledged", "after"),  # killed before its 200 is the lost first delivery above
+        *((f"chat.{name}", done) for name in ("startStream", "appendStream", "stopStream") for done in DONE),
+    ],
+)
 def test_killed_at_a_step_and_started_again_there_is_one_answer(
     slack: FakeSlack, tmp_path: Path, step: str, done: str
 ) -> None:
-    if step == "acknowledged" and done == "before":
-        pytest.skip("a process killed before its 200 is one whose first delivery was lost")
     process = Process(slack, tmp_path)
     asked = slack.said(QUESTION)
     body = json.dumps(event_body(mention(asked), "EvKill")).encode()
