@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from advisor.llm.protocol import ToolSchema
@@ -50,8 +51,9 @@ def repair_prompt(findings: Iterable[str]) -> str:
     return REPAIR.format(findings="\n".join(f"- {line}" for line in list(findings)[:10]))
 
 
+@lru_cache(maxsize=256)
 def schema_of(name: str) -> ToolSchema:
-    """A registered tool as models are offered it; imported when a model first reads it."""
+    """A registered tool as models are offered it; imported and described once, when a model first reads it."""
 
     def fetch() -> tuple[str, str, dict[str, Any]]:
         spec = get_tool(name)

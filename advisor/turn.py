@@ -375,4 +375,5 @@ _WHY = {
     "over_budget": "the day's budget is spent", "price_unknown": "its price is not known",
     "timeout": "no reply in time", "rate_limited": "rate limited", "bad_reply": "no usable reply",
     "misconfigured": "its name or key is not accepted", "missing": "litellm is not installed", "bug": "it broke",
+    "refused": "it was not allowed to",
 }  # fmt: skip

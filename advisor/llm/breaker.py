@@ -24,7 +24,7 @@ class Breaker:
         with self._lock:
             now = time.monotonic()
             if now < self._open_until:
-                raise ModelFailed("unavailable", "The model keeps failing; it is left alone for a moment.")
+                raise ModelFailed("unavailable", "The model keeps failing; it is left alone for a moment.", free=True)
             if self._open_until:
                 self._open_until = now + COOLDOWN_SECONDS  # one probe at a time
 

@@ -14,15 +14,18 @@ import os
 import queue
 import random
 import socket
+import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from advisor.llm.breaker import breaker_of
 from advisor.llm.protocol import Finish, ModelEvent, ModelFailed, ModelRequest, TextDelta, Usage
-from advisor.llm.stream import CallFolder, MarkReader, whole_call
+from advisor.llm.stream import CallFolder, MarkReader, readable, whole_call
 from advisor.llm.wire import this_turn, wire_messages, wire_tool
 from advisor.settings import Settings
 
@@ -32,6 +35,7 @@ POLL_SECONDS = 0.1  # how often a silent call looks whether anybody still waits
 RETRY_STATUS = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 BACKOFF_SECONDS = (0.5, 8.0)
 MAX_TEXT_CHARS = 100_000
+MOST_TOKENS = 100_000_000  # a call that claims more is taken at this
 
 
 class LitellmModel:
@@ -57,24 +61,30 @@ class LitellmModel:
     def _with_retries(self, request: ModelRequest) -> Iterator[ModelEvent]:
         """The only retry loop: before anything was passed on, for what may pass by itself, within the deadline."""
         messages = wire_messages(request.system(), request.messages)
-        stream = True
+        stream, free, lost = True, True, Usage()
         attempt = 0
         while True:
             passed_on = False
+            begun = time.monotonic()
             try:
                 for event in self._once(messages, request, stream):
                     passed_on = True
-                    yield event
+                    yield _with_lost(event, lost)
                 return
-            except _LostReply:
+            except _LostReply as reply:
                 if not stream:
                     raise ModelFailed("bad_reply", f"{self.name} gave no usable reply.") from None
                 stream = False  # tool calls vanish from streams (litellm 36262, 25561, 6135): ask once without
+                free, lost = False, reply.usage
                 continue
             except ModelFailed:
                 raise
             except Exception as error:
                 failure, wait = self._judge(error, attempt)
+                free = free and not passed_on and (failure.code == "misconfigured" or _was_refused(error))
+                failure.free = free
+                if time.monotonic() - begun >= self._settings.first_token_seconds:
+                    wait = None  # who was silent for so long once is not waited for a second time
                 if _is_overflow(error) and len(messages) > 2 and messages[1] != this_turn(messages)[0]:
                     messages = [messages[0], *this_turn(messages)]  # the earlier conversation does not fit
                     continue
@@ -121,7 +131,7 @@ class LitellmModel:
             if choice is None:
                 continue
             delta = choice.delta
-            piece = getattr(delta, "content", None) or ""
+            piece = readable(getattr(delta, "content", None) or "")
             if piece:
                 text += piece
                 if len(text) > MAX_TEXT_CHARS:
@@ -132,8 +142,10 @@ class LitellmModel:
             calls.feed([_plain(item) for item in getattr(delta, "tool_calls", None) or ()])
             finish = choice.finish_reason or finish
         found = calls.calls()
+        if finish == "content_filter":
+            raise ModelFailed("refused", f"{self.name} was stopped by its provider's filter.")
         if not found and (finish == "tool_calls" or not text.strip()):
-            raise _LostReply
+            raise _LostReply(usage)
         if finish == _CUT:
             raise ModelFailed("unavailable", f"{self.name} broke off in the middle.")
         if not found:
@@ -146,47 +158,48 @@ class LitellmModel:
     def _whole(self, call: Callable[[], Any], request: ModelRequest) -> Iterator[ModelEvent]:
         reply = next(iter(self._watched(call, request, stream=False)))
         choice = next(iter(getattr(reply, "choices", None) or ()), None)
+        usage = _usage(reply, Usage())
         if choice is None:
-            raise _LostReply
+            raise _LostReply(usage)
+        if choice.finish_reason == "content_filter":
+            raise ModelFailed("refused", f"{self.name} was stopped by its provider's filter.")
         message = choice.message
         found = [
             whole_call(item.id or f"call_{number}", item.function.name or "", item.function.arguments or "")
             for number, item in enumerate(getattr(message, "tool_calls", None) or ())
         ]
         marks = MarkReader()
-        text = marks.feed(message.content or "") + marks.rest()
+        text = marks.feed(readable(message.content or "")[:MAX_TEXT_CHARS]) + marks.rest()
         if not found and not text.strip():
-            raise _LostReply
+            raise _LostReply(usage)
         if not found:
             yield TextDelta(text)
         yield from found
-        yield _finish(choice.finish_reason, bool(found), marks.status, _usage(reply, Usage()))
+        yield _finish(choice.finish_reason, bool(found), marks.status, usage)
 
     def _watched(self, call: Callable[[], Any], request: ModelRequest, stream: bool) -> Iterator[Any]:
         """The reply's chunks, read in a thread of their own; ModelFailed when one is late or nobody waits any more."""
         chunks: queue.Queue[tuple[str, Any]] = queue.Queue(maxsize=1000)
         left = threading.Event()
-        replies: list[Any] = []
         over = False
 
         def read() -> None:
             reply: Any = None
             try:
                 reply = call()
-                replies.append(reply)
                 for chunk in reply if stream else (reply,):
-                    chunks.put(("chunk", chunk))
-                    if left.is_set():
+                    if not _offer(chunks, ("chunk", chunk), left):
                         return
                 if stream and getattr(reply, "received_finish_reason", _CUT) is None:
-                    chunks.put(("chunk", _CutChunk()))  # litellm makes up a "stop" for a stream that was cut
-                chunks.put(("end", None))
+                    _offer(chunks, ("chunk", _CutChunk()), left)  # litellm makes up a "stop" for a stream that was cut
+                _offer(chunks, ("end", None), left)
             except BaseException as error:
-                chunks.put(("error", error))
+                _offer(chunks, ("error", error), left)
             finally:
                 _close(reply)
 
-        threading.Thread(target=read, daemon=True, name="advisor-model").start()
+        reader = threading.Thread(target=read, daemon=True, name="advisor-model")
+        reader.start()
         patience = self._settings.first_token_seconds + CONNECT_SECONDS
         try:
             while True:
@@ -201,6 +214,8 @@ class LitellmModel:
                     except queue.Empty:
                         if left_seconds <= 0:
                             raise ModelFailed("timeout", f"{self.name} did not answer in time.") from None
+                if time.monotonic() > request.deadline:
+                    raise ModelFailed("timeout", f"{self.name} was not done in time.")  # a drip never falls silent
                 if kind == "error":
                     raise value
                 if kind == "end":
@@ -210,8 +225,8 @@ class LitellmModel:
                 yield value
         finally:
             left.set()
-            for reply in replies if not over else ():
-                _hang_up(reply)
+            if not over:
+                threading.Thread(target=_hang_up_on, args=(reader,), daemon=True, name="advisor-hang-up").start()
 
     def _judge(self, error: Exception, attempt: int) -> tuple[ModelFailed, float | None]:
         """Our word for a provider's error, and how long to wait before another try; None: do not try again."""
@@ -278,7 +293,11 @@ _CUT = "cut"
 
 
 class _LostReply(Exception):
-    """The step ended with neither text nor a call."""
+    """The step ended with neither text nor a call; it cost ``usage`` all the same."""
+
+    def __init__(self, usage: Usage) -> None:
+        super().__init__()
+        self.usage = usage
 
 
 class _CutChunk:
@@ -301,7 +320,23 @@ def _usage(chunk: Any, before: Usage) -> Usage:
     usage = getattr(chunk, "usage", None)
     if usage is None:
         return before
-    return Usage(getattr(usage, "prompt_tokens", 0) or 0, getattr(usage, "completion_tokens", 0) or 0)
+    return Usage(_count(getattr(usage, "prompt_tokens", 0)), _count(getattr(usage, "completion_tokens", 0)))
+
+
+def _count(tokens: Any) -> int:
+    """A number of tokens as a provider says it, which may be anything."""
+    return min(max(int(tokens), 0), MOST_TOKENS) if isinstance(tokens, (int, float)) and tokens == tokens else 0
+
+
+def _with_lost(event: ModelEvent, lost: Usage) -> ModelEvent:
+    """The end of a step with what the attempt before it cost."""
+    if not isinstance(event, Finish):
+        return event
+    usage = event.usage
+    return replace(
+        event,
+        usage=Usage(usage.input_tokens + lost.input_tokens, usage.output_tokens + lost.output_tokens),
+    )
 
 
 def _plain(delta: Any) -> Mapping[str, Any]:
@@ -312,11 +347,44 @@ def _plain(delta: Any) -> Mapping[str, Any]:
 def _pause(error: Exception, attempt: int) -> float:
     """Retry-After where the provider gives one, else full jitter over a growing span."""
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    told = _seconds(str(headers.get("retry-after", "")))
+    if told is not None:
+        return told
+    shortest, longest = BACKOFF_SECONDS
+    return random.uniform(shortest, min(longest, shortest * 2.0 ** (attempt + 1)))
+
+
+def _seconds(retry_after: str) -> float | None:
+    """The header's seconds or date (RFC 9110, 10.2.3) as seconds from now; None when it is neither or lies behind."""
     try:
-        return max(0.0, float(headers["retry-after"]))
-    except (KeyError, TypeError, ValueError):
-        shortest, longest = BACKOFF_SECONDS
-        return random.uniform(shortest, min(longest, shortest * 2.0 ** (attempt + 1)))
+        seconds = float(retry_after)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(retry_after).timestamp() - time.time()
+        except (ValueError, OverflowError):
+            return None
+    return seconds if seconds > 0 else None
+
+
+def _was_refused(error: Exception) -> bool:
+    """Whether the provider turned the request down or was not reached, so that there is nothing to bill."""
+    causes: list[BaseException] = [error]
+    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None and len(causes) < 10:
+        causes.append(cause)
+    if any(isinstance(cause, ConnectionRefusedError) or type(cause).__name__ == "ConnectError" for cause in causes):
+        return True
+    # litellm makes up a response where there was none; those of the HTTP library and the OpenAI client are real.
+    real = [cause for cause in causes if type(cause).__module__.partition(".")[0] in ("httpx", "openai")]
+    return any(getattr(getattr(cause, "response", None), "status_code", 0) >= 400 for cause in real)
+
+
+def _offer(chunks: queue.Queue[tuple[str, Any]], item: tuple[str, Any], left: threading.Event) -> bool:
+    """Hand ``item`` on, however slowly it is taken; False once nobody takes any more."""
+    while not left.is_set():
+        with contextlib.suppress(queue.Full):
+            chunks.put(item, timeout=POLL_SECONDS)
+            return True
+    return False
 
 
 def _is_overflow(error: Exception) -> bool:
@@ -331,13 +399,22 @@ def _close(reply: Any) -> None:
             close()
 
 
-def _hang_up(reply: Any) -> None:
-    """Close the connection under a stream that another thread reads, which wakes that thread at once."""
-    response = getattr(getattr(reply, "completion_stream", None), "response", None)
-    network = getattr(response, "extensions", {}).get("network_stream")
-    if network is not None:
-        with contextlib.suppress(Exception):
-            network.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+def _hang_up_on(reader: threading.Thread) -> None:
+    """Close the connection that a thread reads from, which wakes it at once; a provider then stops writing and billing.
+
+    Before the first word litellm has returned nothing that could be closed, so the connection is taken from where the
+    thread waits; until it waits there, it is looked for again. Where the HTTP library comes to name it differently, the
+    read ends by its own timeout.
+    """
+    while reader.is_alive():
+        frame = sys._current_frames().get(reader.ident or 0)
+        while frame is not None:
+            network = getattr(frame.f_locals.get("self"), "_network_stream", None)
+            if network is not None:
+                with contextlib.suppress(Exception):
+                    network.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+            frame = frame.f_back
+        reader.join(POLL_SECONDS)
 
 
 def _sleep(seconds: float, stopped: Callable[[], bool]) -> None:

@@ -130,12 +130,14 @@ class ModelFailed(Exception):
     ``code`` is one of: timeout, rate_limited, unavailable, bad_reply, refused, misconfigured, missing,
     stopped.
     ``message`` is ours, never the provider's text, which may echo a key.
+    ``free``: the provider did no work that it could bill.
     """
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, free: bool = False) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        self.free = free
 
 
 class Model(Protocol):

@@ -8,6 +8,7 @@ text empty or in pieces. A call is told by its index and, where one is sent, a n
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,8 @@ from typing import Any
 from advisor.llm.protocol import Status, ToolCall
 
 MAX_ARGUMENT_CHARS = 200_000
+MAX_CALLS = 256  # in one step; as many as a turn may be allowed at most
+_UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 MARKS: dict[str, Status] = {"[[needs_input]]": "needs_input", "[[declined]]": "declined"}
 
 
@@ -40,9 +43,9 @@ class CallFolder:
 
     def feed(self, deltas: list[Mapping[str, Any]]) -> None:
         """Take in the ``tool_calls`` of one delta."""
-        for delta in deltas:
+        for delta in deltas[: max(0, MAX_CALLS - len(self._parts))]:
             function = delta.get("function") or {}
-            call_id, name = str(delta.get("id") or ""), str(function.get("name") or "")
+            call_id, name = str(delta.get("id") or ""), readable(str(function.get("name") or ""))
             arguments = function.get("arguments")
             text = arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
             part = self._part(delta.get("index"), call_id, name, text)
@@ -86,11 +89,27 @@ def whole_call(call_id: str, name: str, arguments: str) -> ToolCall:
         value = json.loads(text)
         if isinstance(value, str):  # encoded twice
             value = json.loads(value)
+        value = _all_readable(value)
     except (ValueError, RecursionError):
         return ToolCall(call_id, name, unreadable=arguments)
     if value is None:
         return ToolCall(call_id, name)
     return ToolCall(call_id, name, value) if isinstance(value, dict) else ToolCall(call_id, name, unreadable=arguments)
+
+
+def readable(text: str) -> str:
+    """``text`` without what no database and no wire takes: NUL and halves of surrogate pairs."""
+    return _UNWRITABLE.sub("", text)
+
+
+def _all_readable(value: Any) -> Any:
+    if isinstance(value, str):
+        return readable(value)
+    if isinstance(value, list):
+        return [_all_readable(item) for item in value]
+    if isinstance(value, dict):
+        return {readable(key): _all_readable(item) for key, item in value.items()}
+    return value
 
 
 class MarkReader:

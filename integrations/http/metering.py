@@ -47,10 +47,11 @@ class Meter:
             self._metrics.refusals.labels("over_budget").inc()
             raise ModelFailed("over_budget", "The day's budget for language models is spent.") from None
 
-    def after(self, model: str, usage: Usage | None) -> None:
-        """Settle what it did cost; a call that ended without saying costs the whole reservation."""
+    def after(self, model: str, usage: Usage | None, free: bool = False) -> None:
+        """Settle what it did cost; a call that ended without saying costs the whole reservation, unless it was free."""
         reserved, self._reserved = self._reserved, None
-        if reserved is None or usage is None or not usage.input_tokens + usage.output_tokens:
+        usage = Usage() if free else usage
+        if reserved is None or usage is None or not (free or usage.input_tokens + usage.output_tokens):
             return
         self._metrics.tokens.labels(model, "input").inc(usage.input_tokens)
         self._metrics.tokens.labels(model, "output").inc(usage.output_tokens)
@@ -79,6 +80,7 @@ class Watched:
             return
         self._meter.before(self.name, request)
         usage: Usage | None = None
+        free = False
         try:
             with self._traced.model_call(self.name) as span:
                 for event in self._model.reply(request):
@@ -86,8 +88,11 @@ class Watched:
                         usage = event.usage
                         note_usage(span, usage)
                     yield event
+        except ModelFailed as failure:
+            free = failure.free
+            raise
         finally:
-            self._meter.after(self.name, usage)
+            self._meter.after(self.name, usage, free)
 
 
 def _input_tokens(request: ModelRequest) -> int:

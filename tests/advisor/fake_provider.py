@@ -20,12 +20,17 @@ class Provider:
         self.moves = list(moves)
         self.requests: list[dict[str, Any]] = []
         self.times: list[float] = []
+        self.open = 0  # connections that callers hold
         self.lock = threading.Lock()
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.server.provider = self  # type: ignore[attr-defined]
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
+
+    def play(self, *moves: Move) -> None:
+        """Begin anew with these moves."""
+        self.moves, self.requests, self.times = list(moves), [], []
 
     def close(self) -> None:
         self.server.shutdown()
@@ -34,6 +39,20 @@ class Provider:
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+
+    def setup(self) -> None:
+        super().setup()
+        self._count(1)
+
+    def finish(self) -> None:
+        with contextlib.suppress(OSError):
+            super().finish()
+        self._count(-1)
+
+    def _count(self, change: int) -> None:
+        provider: Provider = self.server.provider  # type: ignore[attr-defined]
+        with provider.lock:
+            provider.open += change
 
     def do_POST(self) -> None:
         provider: Provider = self.server.provider  # type: ignore[attr-defined]
