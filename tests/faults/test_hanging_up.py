@@ -52,7 +52,7 @@ PHASES: dict[str, Move] = {
 
 
 @pytest.mark.parametrize("phase", PHASES, ids=lambda name: name.replace(" ", "-"))
-def test_leaving_closes_the_connection_within_a_second_in_every_phase(
+def test_leaving_closes_the_connection_in_every_phase_long_before_a_read_times_out(
     model: Model, provider: Provider, phase: str
 ) -> None:
     provider.play(PHASES[phase])
@@ -66,8 +66,8 @@ def test_leaving_closes_the_connection_within_a_second_in_every_phase(
     threading.Thread(target=leave).start()
     with pytest.raises(ModelFailed, match="Nobody waits"):
         list(model.reply(request(left)))
-    assert settles(lambda: provider.open == 0, 1.0)
-    assert settles(lambda: not _readers(), 1.0)
+    assert settles(lambda: provider.open == 0, 4.0)
+    assert settles(lambda: not _readers(), 4.0)
     assert not breaker.breaker_of(NAME)._failures  # leaving is no fault of the provider
 
 
@@ -79,7 +79,7 @@ def test_a_flood_that_nobody_takes_holds_no_thread(model: Model, provider: Provi
     assert settles(lambda: provider.open == 1)
     time.sleep(0.3)  # the reader has filled the queue
     pieces.close()  # type: ignore[attr-defined]
-    assert settles(lambda: not _readers(), 2.0)
+    assert settles(lambda: not _readers(), 4.0)
 
 
 def test_the_deadline_holds_whatever_the_server_says_meanwhile(model: Model, provider: Provider) -> None:
