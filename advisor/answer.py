@@ -92,11 +92,7 @@ class Answer(BaseModel):
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON data: a tool call holds either its result or its error, and no number is infinite."""
-        data = self.model_dump(mode="json")
-        try:
-            json.dumps(data, allow_nan=False)  # far quicker than a look at every number, and nearly always enough
-        except ValueError:
-            data = finite(data)
+        data: dict[str, Any] = finite(self.model_dump(mode="json"))
         return data
 
     def as_text(self) -> str:
@@ -105,11 +101,19 @@ class Answer(BaseModel):
 
 
 def finite(value: Any) -> Any:
-    """``value`` with what JSON cannot hold (infinities, NaN) as null."""
+    """``value`` with what JSON cannot hold (infinities, NaN) as null; itself where there is none, as nearly always."""
+    try:
+        json.dumps(value, allow_nan=False)  # far quicker than a look at every number
+    except (ValueError, TypeError):
+        return _nulled(value)
+    return value
+
+
+def _nulled(value: Any) -> Any:
     if isinstance(value, float):
         return value if value - value == 0 else None
     if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
+        return {key: _nulled(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [finite(item) for item in value]
+        return [_nulled(item) for item in value]
     return value

@@ -27,6 +27,7 @@ class Attempt:
     sources: Sources = field(default_factory=Sources)
     outcomes: list[tuple[str, Outcome]] = field(default_factory=list)  # with the call's short id, e.g. t1
     payloads: list[dict[str, object]] = field(default_factory=list)
+    answer_facts: dict[str, list[AnswerFact]] = field(default_factory=dict)  # of each call, by its short id
     seen: dict[str, str] = field(default_factory=dict)  # a call's name and arguments -> its short id
     faults: int = 0
     repeats: int = 0
@@ -44,6 +45,7 @@ class Attempt:
             self.payloads.append(error_payload(short, outcome.call.name, outcome.error or {}))
             self.evidence.add_error(outcome.error or {})
         else:
+            self.answer_facts[short] = _facts_of(short, outcome.result)
             self.payloads.append(payload(short, outcome.call.name, outcome.result))
             self.sources.add(short, outcome.result)
             self.evidence.add_json(outcome.call.arguments, outcome.data or {})
@@ -75,7 +77,7 @@ class Attempt:
 
     def facts(self, printed_tables: Iterable[str] = ()) -> list[AnswerFact]:
         """The facts of every call, and the cells of the tables that the answer prints."""
-        found = [fact for short, result in self.results for fact in facts_of(short, result)]
+        found = [fact for facts in self.answer_facts.values() for fact in facts]
         known = {(fact.tool_call, fact.unit, fact.value) for fact in found}
         for name in dict.fromkeys(printed_tables):
             for fact in _cell_facts(name, self.sources.tables[name]):
@@ -112,7 +114,7 @@ class Attempt:
         return list(found.values())
 
 
-def facts_of(short: str, result: ToolResult) -> list[AnswerFact]:
+def _facts_of(short: str, result: ToolResult) -> list[AnswerFact]:
     """The facts of one call, under ids that are unique in the conversation."""
     return [
         AnswerFact(

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.names import Mention, id_of, kind_of, mentions, words_of
 from advisor.quantities import Quantity, normalised, quantities
-from advisor.render import REFERENCE, show_fact
+from advisor.render import REFERENCE, shown
 from advisor.sentences import Sentences, name_spans
 from advisor.shelf import Kept, Shelf
-from tools.result import Fact, ToolResult
+from tools.result import ToolResult
 from tools.units import format_value
 
 if TYPE_CHECKING:
@@ -59,14 +59,14 @@ class Evidence:
         self._said = Shelf()
         self._quoted: Shelf | None = None  # read from the texts when first needed
         self._texts: list[str] = []
+        self._words: str | None = None  # all of them in one, without capitals, made when first needed
         self.checked: dict[str, Report] = {}  # what each line came to, on this evidence
         self._dates: set[str] = set()
         self._said_texts: list[str] = []
         for text in said:
             self._said_texts.append(normalised(text).casefold())
-            for quantity in (*quantities(text), *quantities(text, name_spans(text, mentions(text)))):
-                for reading in quantity.readings:
-                    self._said.put(reading.dimension, reading.value, text=quantity.text)
+            for dimension, value, words in _said_in(text):
+                self._said.put(dimension, value, text=words)
 
     def add(self, call: str, arguments: Mapping[str, Any], result: ToolResult) -> None:
         """Take in a tool's result; ``arguments`` name the entities that its facts speak of."""
@@ -120,7 +120,7 @@ class Evidence:
         self._changed()
 
     def _changed(self) -> None:
-        self._quoted = None
+        self._quoted = self._words = None
         self.checked.clear()
 
     # Asking -------------------------------------------------------------------------------------------------------
@@ -143,8 +143,7 @@ class Evidence:
 
     def knows_date(self, match: re.Match[str]) -> bool:
         """Whether a date is one of a fact or source, or was said or quoted."""
-        text = match[0].casefold()
-        if any(text in said for said in self._said_texts) or any(text in known.casefold() for known in self._texts):
+        if self._holds(match[0].casefold()):
             return True
         if match["iso"]:
             return any(date.startswith(match["iso"]) for date in self._dates)
@@ -159,8 +158,13 @@ class Evidence:
 
     def knows_words(self, text: str) -> bool:
         """Whether exactly these words stand in what the user said or a tool gave."""
-        words = normalised(text).casefold()
-        return any(words in said for said in self._said_texts) or any(words in t.casefold() for t in self._texts)
+        return self._holds(normalised(text).casefold())
+
+    def _holds(self, words: str) -> bool:
+        """Whether what was said or quoted holds these words; no search goes over the end of a text."""
+        if self._words is None:
+            self._words = "\n".join((*self._said_texts, *map(str.casefold, self._texts)))
+        return words in self._words
 
     def _equal_facts(self, quantity: Quantity) -> Iterator[Kept]:
         """The facts that equal a reading of the quantity, within the rounding it is shown with."""
@@ -256,6 +260,13 @@ _COMMON = {
 }  # fmt: skip
 
 
+@lru_cache(maxsize=512)
+def _said_in(text: str) -> tuple[tuple[str, float, str], ...]:
+    """Dimension, value and words of each number that the user wrote, inside names too ("the 4090")."""
+    found = (*quantities(text), *quantities(text, name_spans(text, mentions(text))))
+    return tuple((reading.dimension, reading.value, item.text) for item in found for reading in item.readings)
+
+
 @lru_cache(maxsize=8192)
 def _quoted_in(text: str) -> tuple[tuple[Quantity, tuple[str, ...]], ...]:
     """The quantities of a tool's words with the entities beside each. Cached: tools repeat their words."""
@@ -272,11 +283,14 @@ def _quoted_in(text: str) -> tuple[tuple[Quantity, tuple[str, ...]], ...]:
 def _printed(text: str, facts: Mapping[str, Mapping[str, Any]]) -> str:
     def show(match: re.Match[str]) -> str:
         fact = facts.get(match[1].strip())
-        return show_fact(Fact.model_validate(fact), (match[2] or "").strip()) if fact else " "
+        if not fact:
+            return " "
+        return shown(fact["value"], fact["unit"], fact.get("low"), fact.get("high"), (match[2] or "").strip())
 
     return REFERENCE.sub(show, text) if "[[" in text else text
 
 
+@lru_cache(maxsize=4096)
 def _dimension(unit: str, name: str) -> tuple[str, float]:
     if unit == "h" and "gpu_hour" in name.lower().replace("-", "_"):
         return "gpu-time", 3600.0

@@ -63,19 +63,25 @@ class Mention:
 
 def mentions(text: str) -> list[Mention]:
     """The catalogue names in ``text``, longest first at each place, none overlapping."""
-    index = _index()
-    words = [(match.start(), match.end(), match[0].lower()) for match in _WORD.finditer(text)]
-    words = [_without_count(start, end, word) for start, end, word in words]
+    first = _first_words()
+    words = []
+    begins = []  # the words that a name may begin with: few, so the rest costs nothing more
+    for match in _WORD.finditer(text):
+        start, end = match.span()
+        word = match[0].lower()
+        if "x" in word:
+            start, end, word = _without_count(start, end, word)
+        if word in first:
+            begins.append(len(words))
+        words.append((start, end, word))
     found: list[Mention] = []
-    position = 0
-    while position < len(words):
-        match = _longest(text, words, position, index)
-        if match is None:
-            position += 1
-            continue
-        count, mention = match
-        found.append(mention)
-        position += count
+    index = _index()
+    position = 0  # the first word that is in no name yet
+    for begin in begins:
+        longest = _longest(text, words, begin, index) if begin >= position else None
+        if longest:
+            found.append(longest[1])
+            position = begin + longest[0]
     return found
 
 
@@ -107,10 +113,9 @@ def words_of(entity: str) -> frozenset[str]:
 def _longest(
     text: str, words: list[tuple[int, int, str]], position: int, index: dict[str, tuple[str, str]]
 ) -> tuple[int, Mention] | None:
+    """The longest name that begins with this word, and how many words it has."""
     best = None
     key = ""
-    if words[position][2] not in _first_words():
-        return None
     for count in range(1, MAX_WORDS + 1):
         last = position + count - 1
         if last >= len(words):

@@ -13,11 +13,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from advisor.evidence import MONTHS, Evidence
-from advisor.names import mentions
-from advisor.quantities import quantities
+from advisor.names import Mention, mentions
+from advisor.quantities import Quantity, quantities
 from advisor.sentences import Sentences, name_spans
 
 __all__ = ["Evidence", "Finding", "Report", "check", "evidence_of"]
@@ -40,6 +41,8 @@ _LINKS = re.compile(
     r"|\b(?:[a-z0-9-]+\.)+[a-z]{2,12}/[^\s)>\]|`*,;]+",
     re.IGNORECASE,
 )
+_MAYBE_LINK = re.compile(r"/|\]\(|\bwww\.", re.IGNORECASE)  # cheap, and there is no link without one of these
+_DIGIT = re.compile(r"\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,27 +89,50 @@ def check(text: str, evidence: Evidence) -> Report:
 
 def _check_line(text: str, evidence: Evidence) -> Report:
     report = Report()
-    names = mentions(text)
-    blank = name_spans(text, names)
-    sentences = Sentences(text)
-    for match in _LINKS.finditer(text):
-        _judge(report, match[0], match[0], None if evidence.knows_words(match[0]) else "no tool gave this address")
-        blank.append(match.span())
-    blank += [match.span() for match in _INDEX.finditer(text)]
-    for match in _DATES.finditer(text):
-        if not _inside(match.span(), blank):
-            why = None if evidence.knows_date(match) else "it is the date of no fact"
-            _judge(report, match[0], sentences.at(match.start())[0], why)
-            blank.append(match.span())
-    for match in _YEAR.finditer(text):
-        if not _inside(match.span(), blank) and evidence.knows_year(match[0]):
-            _judge(report, match[0], "", None)
-            blank.append(match.span())
-    for quantity in quantities(text, blank):
-        sentence, start, end = sentences.at(quantity.start)
-        named = [mention for mention in names if start <= mention.start < end]
+    line = _read(text)
+    for link in line.links:
+        _judge(report, link, link, None if evidence.knows_words(link) else "no tool gave this address")
+    for date in line.dates:
+        why = None if evidence.knows_date(date) else "it is the date of no fact"
+        _judge(report, date[0], line.sentences.at(date.start())[0], why)
+    years = [year for year in line.years if evidence.knows_year(text[slice(*year)])]
+    for year in years:
+        _judge(report, text[slice(*year)], "", None)
+    for quantity in line.quantities if not years else quantities(text, [*line.blank, *years]):
+        sentence, start, end = line.sentences.at(quantity.start)
+        named = [mention for mention in line.names if start <= mention.start < end]
         _judge(report, quantity.text, sentence, evidence.why_not(quantity, named))
     return report
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What a line says, whatever its numbers may rest on."""
+
+    names: list[Mention]
+    links: list[str]
+    dates: list[re.Match[str]]
+    years: list[tuple[int, int]]  # bare years; one that nobody gave is a quantity like any other
+    blank: list[tuple[int, int]]  # where digits are part of names, addresses, indices or dates
+    quantities: list[Quantity]
+    sentences: Sentences
+
+
+@lru_cache(maxsize=2048)  # headings, notes and sources are the same from answer to answer
+def _read(text: str) -> _Line:
+    names = mentions(text)
+    blank = name_spans(text, names)
+    links = list(_LINKS.finditer(text)) if _MAYBE_LINK.search(text) else []
+    blank += [match.span() for match in links]
+    dates, years = [], []
+    if _DIGIT.search(text):
+        blank += [match.span() for match in _INDEX.finditer(text)]
+        for match in _DATES.finditer(text):
+            if not _inside(match.span(), blank):
+                dates.append(match)
+                blank.append(match.span())
+        years = [match.span() for match in _YEAR.finditer(text) if not _inside(match.span(), blank)]
+    return _Line(names, [match[0] for match in links], dates, years, blank, quantities(text, blank), Sentences(text))
 
 
 def evidence_of(answer: Mapping[str, Any], said: Iterable[str]) -> Evidence:

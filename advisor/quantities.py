@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -96,6 +97,9 @@ _RATIO = re.compile(
     r"an eye|duplex|of the reason|up on))",
     re.IGNORECASE,
 )
+# What a number may begin with before its first digit: a currency, a blank, a sign, a point.
+_LONGEST_LEAD = max(map(len, CURRENCY)) + 3
+_ANY_DIGIT = re.compile(rf"[\d{_VULGAR}]")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _GROUPED = re.compile(r"(?<=\d)[\u00a0\u2007\u2009\u202f_'’](?=\d{3}(?!\d))")
 _BEFORE_NAME = re.compile(rf"\s?[xX*]?\s?(?:{NAME_MARK}|GPUs?\b|gpus?\b|cards?\b|nodes?\b)")
@@ -109,8 +113,11 @@ _SAME_WIDTH = {
 def quantities(text: str, masked: list[tuple[int, int]] | None = None) -> list[Quantity]:
     """Every quantity in ``text`` outside the ``masked`` spans (names), in order."""
     plain = _mask(normalised(text), masked or [])
-    found = [*_in_digits(plain), *_in_words(plain)]
-    found.sort(key=lambda item: item.start)
+    found = _in_digits(plain)
+    words = _in_words(plain)
+    if words:
+        found += words
+        found.sort(key=lambda item: item.start)
     return found
 
 
@@ -119,7 +126,7 @@ def normalised(text: str) -> str:
     if not text.isascii():
         text = _GROUPED.sub(",", text)
         text = _NOT_ASCII.sub(lambda match: _plain_letter(match[0]), text)
-    return _GROUPED.sub(",", text)
+    return _GROUPED.sub(",", text) if "_" in text or "'" in text or not text.isascii() else text
 
 
 @lru_cache(maxsize=2048)
@@ -153,7 +160,7 @@ def _in_digits(text: str) -> list[Quantity]:
     found: list[Quantity] = []
     matches: list[re.Match[str]] = []
     tails: list[tuple[tuple[str, ...], int]] = []
-    for match in _MAIN.finditer(text):
+    for match in _numbers(text):
         if tails and match.start() < tails[-1][1]:
             continue  # the "1M" of "per 1M tokens"
         matches.append(match)
@@ -193,6 +200,17 @@ def _in_digits(text: str) -> list[Quantity]:
             )
         )
     return found
+
+
+def _numbers(text: str) -> Iterator[re.Match[str]]:
+    """The matches of the whole pattern, which is tried only where a digit is near."""
+    position = 0
+    while digit := _ANY_DIGIT.search(text, position):
+        match = _MAIN.search(text, max(position, digit.start() - _LONGEST_LEAD))
+        if match is None:
+            return
+        yield match
+        position = match.end()
 
 
 def _tail(text: str, match: re.Match[str]) -> tuple[tuple[str, ...], int]:

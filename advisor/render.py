@@ -26,7 +26,7 @@ _FORMS = {
     "B": re.compile(r"[kMGTP]i?B"), "B/s": re.compile(r"[kMGTP]i?B/s|[kMGTP]b/s"), "s": re.compile("h"),
     "h": re.compile("days"),
 }  # fmt: skip
-_CELL = {"|": "\\|", "\n": " ", "\r": " "}
+_CELL = str.maketrans({"|": "\\|", "\n": " ", "\r": " "})
 
 
 @dataclass(slots=True)
@@ -92,12 +92,15 @@ def render(text: str, sources: Sources) -> Rendered:
 
 def show_fact(fact: Fact, form: str = "") -> str:
     """A fact as people read it: its value, its range (``range``), or either in a forced unit."""
+    return shown(fact.value, fact.unit, fact.low, fact.high, form)
+
+
+def shown(value: float | int | str | bool, unit: str, low: float | None, high: float | None, form: str) -> str:
+    """``show_fact`` of a fact's parts."""
     if form == "range":
-        if fact.low is None or fact.high is None:
-            return format_value(fact.value, fact.unit)
-        return format_range(fact.low, fact.high, fact.unit)
-    possible = _FORMS.get(fact.unit)
-    return format_value(fact.value, fact.unit, form if possible and possible.fullmatch(form) else None)
+        return format_value(value, unit) if low is None or high is None else format_range(low, high, unit)
+    possible = _FORMS.get(unit)
+    return format_value(value, unit, form if possible and possible.fullmatch(form) else None)
 
 
 def markdown_table(table: Table) -> str:
@@ -232,7 +235,7 @@ def _words(name: str) -> str:
 
 
 def _escape(text: str) -> str:
-    return "".join(_CELL.get(letter, letter) for letter in text)
+    return text.translate(_CELL)
 
 
 def _tidy(text: str) -> str:

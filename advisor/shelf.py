@@ -19,34 +19,38 @@ class Shelf:
     """Numbers by dimension; signs are left aside, since texts drop them ("5 % less")."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, list[Kept]] = {}
-        self._sorted: dict[str, tuple[list[float], list[Kept]]] = {}  # made when asked, dropped when one is added
+        self._kept: dict[str, list[tuple[float, tuple[str, ...], str]]] = {}  # as Kept, which costs more to make
+        self._sorted: dict[str, tuple[list[float], list[tuple[float, tuple[str, ...], str]]]] = {}  # made when asked
 
     def put(self, dimension: str, value: float, about: tuple[str, ...] = (), text: str = "") -> None:
         """Keep a number."""
         if value == value:
-            self._kept.setdefault(dimension, []).append(Kept(abs(value), about, text))
-            self._sorted.pop(dimension, None)
+            group = self._kept.get(dimension)
+            if group is None:
+                group = self._kept[dimension] = []
+            group.append((abs(value), about, text))
 
     def near(self, dimension: str, value: float, within: float) -> Iterator[Kept]:
         """The numbers of this dimension at most ``within`` from ``value``, smallest first."""
-        if dimension not in self._kept:
+        kept = self._kept.get(dimension)
+        if kept is None:
             return
-        if dimension not in self._sorted:
-            group = sorted(self._kept[dimension])
-            self._sorted[dimension] = ([kept.value for kept in group], group)
-        values, group = self._sorted[dimension]
+        values, group = self._sorted.get(dimension) or ([], [])
+        if len(group) != len(kept):  # some were added since
+            group = sorted(kept)
+            values = [entry[0] for entry in group]
+            self._sorted[dimension] = (values, group)
         value = abs(value)
         slack = within + 1e-9 * value
         for index in range(bisect_left(values, value - slack), len(values)):
             if values[index] > value + slack:
                 return
-            yield group[index]
+            yield Kept(*group[index])
 
     def groups(self) -> Iterator[list[float]]:
         """The values of each dimension that bear the same words."""
         for group in self._kept.values():
             by_text: dict[str, list[float]] = {}
-            for kept in group:
-                by_text.setdefault(kept.text, []).append(kept.value)
+            for value, _about, text in group:
+                by_text.setdefault(text, []).append(value)
             yield from by_text.values()

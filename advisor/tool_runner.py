@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import Any
 
 from advisor.llm.protocol import ToolCall
@@ -37,19 +40,13 @@ def run_calls(calls: Sequence[ToolCall], seconds: float) -> list[Outcome]:
     """The outcomes in the order of ``calls``. Tools are pure, so several may run at once; a late one is given up."""
     if not calls:
         return []
-    outcomes: list[Outcome | None] = [None] * len(calls)
-
-    def work(number: int) -> None:
-        outcomes[number] = run_call(calls[number])
-
-    # Daemon threads: a tool that hangs must hold up neither the turn nor the end of the process.
-    threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(len(calls))]
     until = time.monotonic() + seconds
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(max(0.0, until - time.monotonic()))
-    return [outcome or _late(call, seconds) for call, outcome in zip(calls, outcomes, strict=True)]
+    jobs = [_Job(call) for call in calls]
+    for job in jobs:
+        _hand_over(job)
+    for job in jobs:
+        job.done.acquire(timeout=max(0.0, until - time.monotonic()))
+    return [job.outcome or _late(job.call, seconds) for job in jobs]
 
 
 def run_call(call: ToolCall) -> Outcome:
@@ -75,6 +72,53 @@ def run_call(call: ToolCall) -> Outcome:
         ).as_dict()
     outcome.milliseconds = round((time.perf_counter() - begun) * 1e3, 3)
     return outcome
+
+
+class _Job:
+    """A call that a worker makes; ``done`` can be taken once it has."""
+
+    def __init__(self, call: ToolCall) -> None:
+        self.call = call
+        self.outcome: Outcome | None = None
+        self.done = threading.Lock()
+        self.done.acquire()
+
+
+class _Worker(threading.Thread):
+    """A thread that makes one call after the other and waits in between.
+
+    A daemon: a tool that hangs must hold up neither the turn nor the end of the process. Kept, since each thread has
+    its own connection to the knowledge base, which costs more to open than most calls do.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(name="tool", daemon=True)
+        self.jobs: SimpleQueue[_Job] = SimpleQueue()
+
+    def run(self) -> None:
+        while True:
+            job = self.jobs.get()
+            job.outcome = run_call(job.call)
+            if len(_idle) >= MOST_IDLE:
+                job.done.release()
+                return
+            _idle.append(self)  # before the caller goes on, who may have the next call
+            job.done.release()
+            del job  # a result is not kept while nothing is to do
+
+
+MOST_IDLE = 16
+_idle: deque[_Worker] = deque()
+os.register_at_fork(after_in_child=_idle.clear)  # threads do not outlive a fork
+
+
+def _hand_over(job: _Job) -> None:
+    try:
+        worker = _idle.pop()
+    except IndexError:
+        worker = _Worker()
+        worker.start()
+    worker.jobs.put(job)
 
 
 def _late(call: ToolCall, seconds: float) -> Outcome:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from advisor.answer import Answer, AnswerAssumption, Grounding, finite
-from advisor.attempt import MAX_CHARTS, Attempt, facts_of
+from advisor.attempt import MAX_CHARTS, Attempt
 from advisor.events import Chart, Done, Event, Facts, Started, Text, ToolFinished, ToolStarted
 from advisor.history import trimmed
 from advisor.llm.door import PLANNER, ladder, open_model
@@ -272,7 +272,7 @@ class _Turn:
             return
         verdict = render(prefix_references(short, result.verdict), attempt.sources).text
         yield ToolFinished(id=short, name=name, verdict=verdict, milliseconds=milliseconds)
-        yield Facts(tool_call=short, facts=facts_of(short, result))
+        yield Facts(tool_call=short, facts=attempt.answer_facts[short])
         for chart in result.charts[:MAX_CHARTS]:
             yield Chart(tool_call=short, spec=finite(chart))
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tools.memory.bill import BORDERLINE, MemoryBill
 from tools.memory.estimate import estimate
 from tools.workload import Job, Precision
 
 Estimator = Callable[[Job], MemoryBill]
+Changes = dict[str, Any]  # fields of a job with their new values
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +34,11 @@ class Knob:
 def largest_savings(job: Job, now: MemoryBill, count: int = 3, estimator: Estimator = estimate) -> list[Knob]:
     """The ``count`` single changes that lower the peak most, one of each family, each saving at least 2 %."""
     best: dict[str, Knob] = {}
-    for family, words, argument, value, changed in _changes(job):
-        knob = Knob(family, words, argument, value, changed, estimator(changed))
+    for knob in _settings(job, estimator):
         if knob.bill.peak_bytes > 0.98 * now.peak_bytes:
             continue
-        if family not in best or knob.bill.peak_bytes < best[family].bill.peak_bytes:
-            best[family] = knob
+        if knob.family not in best or knob.bill.peak_bytes < best[knob.family].bill.peak_bytes:
+            best[knob.family] = knob
     return sorted(best.values(), key=lambda knob: knob.bill.peak_bytes)[:count]
 
 
@@ -48,13 +49,13 @@ def nearest_that_fits(job: Job, usable_bytes: float, estimator: Estimator = esti
     precision, then LoRA and QLoRA.
     """
     limit = usable_bytes * (1 - BORDERLINE)
-    for knob in _settings(job, estimator):
-        if knob.family in _HARMLESS and knob.bill.peak_bytes <= limit:
+    for knob in _settings(job, estimator, _HARMLESS):
+        if knob.bill.peak_bytes <= limit:
             return [knob]
     chain, current, bill = [], job, estimator(job)
     for family in _HARMLESS:
-        for knob in _settings(current, estimator):
-            if knob.family == family and knob.bill.peak_bytes < 0.98 * bill.peak_bytes:
+        for knob in _settings(current, estimator, (family,)):
+            if knob.bill.peak_bytes < 0.98 * bill.peak_bytes:
                 chain.append(knob)
                 current, bill = knob.job, knob.bill
                 break
@@ -62,8 +63,8 @@ def nearest_that_fits(job: Job, usable_bytes: float, estimator: Estimator = esti
             return chain
     for families in (("precision", "optimizer"), ("method",)):
         for start, changes in ((job, []), (current, chain)):
-            for knob in _settings(start, estimator):
-                if knob.family in families and knob.bill.peak_bytes <= limit:
+            for knob in _settings(start, estimator, families):
+                if knob.bill.peak_bytes <= limit:
                     return [*changes, knob]
     return []
 
@@ -73,7 +74,7 @@ def fewest_gpus_that_fit(job: Job, usable_bytes: float, estimator: Estimator = e
     n_gpus = 2
     while n_gpus <= MOST_GPUS:
         if n_gpus > job.n_gpus and n_gpus % (job.tp * job.pp * job.cp) == 0:
-            more = _shard(job, n_gpus)
+            more = replace(job, **_shard(job, n_gpus))
             bill = estimator(more)
             if bill.peak_bytes <= usable_bytes * (1 - BORDERLINE):
                 return Knob("gpus", "shard over {value} GPUs with FSDP", "n_gpus", n_gpus, more, bill)
@@ -85,38 +86,39 @@ MOST_GPUS = 1024
 _HARMLESS = ("checkpointing", "loss", "attention", "batch")
 
 
-def _shard(job: Job, n_gpus: int) -> Job:
-    sharding = job.sharding if job.sharding in ("zero3", "fsdp", "hsdp") else "fsdp"
-    return replace(job, n_gpus=n_gpus, sharding=sharding)
+def _shard(job: Job, n_gpus: int) -> Changes:
+    return {"n_gpus": n_gpus, "sharding": job.sharding if job.sharding in ("zero3", "fsdp", "hsdp") else "fsdp"}
 
 
-def _settings(job: Job, estimator: Estimator) -> list[Knob]:
-    return [Knob(f, w, a, v, changed, estimator(changed)) for f, w, a, v, changed in _changes(job)]
+def _settings(job: Job, estimator: Estimator, families: tuple[str, ...] = ()) -> Iterator[Knob]:
+    """The changes of these families (all, if none is named), each computed only when it is looked at."""
+    for family, words, argument, value, changes in _changes(job):
+        if not families or family in families:
+            changed = replace(job, **changes)
+            yield Knob(family, words, argument, value, changed, estimator(changed))
 
 
-def _changes(job: Job) -> Iterator[tuple[str, str, str, object, Job]]:
+def _changes(job: Job) -> Iterator[tuple[str, str, str, object, Changes]]:
     if job.task == "inference":
         yield from _serving(job)
         return
     if job.checkpointing != "full":
-        yield (
-            "checkpointing", "turn on full activation checkpointing", "activation_checkpointing", "full",
-            replace(job, checkpointing="full"),
-        )  # fmt: skip
+        words = "turn on full activation checkpointing"
+        yield "checkpointing", words, "activation_checkpointing", "full", {"checkpointing": "full"}
     if not job.fused_loss and job.arch.vocab_size:
-        yield "loss", "use a fused (Liger) cross-entropy", "fused_loss", True, replace(job, fused_loss=True)
+        yield "loss", "use a fused (Liger) cross-entropy", "fused_loss", True, {"fused_loss": True}
     if job.attention == "eager":
-        yield "attention", "use flash attention", "attention", "flash", replace(job, attention="flash")
+        yield "attention", "use flash attention", "attention", "flash", {"attention": "flash"}
     if job.micro_batch > 1:
-        yield "batch", "cut the micro-batch to {value}", "micro_batch", 1, replace(job, micro_batch=1)
+        yield "batch", "cut the micro-batch to {value}", "micro_batch", 1, {"micro_batch": 1}
     if job.seq_len > 512:
         half = max(512, job.seq_len // 2)
-        yield "length", "halve the sequence length to {value}", "seq_len", half, replace(job, seq_len=half)
+        yield "length", "halve the sequence length to {value}", "seq_len", half, {"seq_len": half}
     if not job.is_adapter:
         if job.precision in ("bf16_mixed", "fp16_mixed", "fp32"):
-            yield "precision", "keep weights in pure bf16", "precision", "bf16", replace(job, precision="bf16")
+            yield "precision", "keep weights in pure bf16", "precision", "bf16", {"precision": "bf16"}
         if job.optimizer in ("adamw", "paged_adamw"):
-            yield "optimizer", "use 8-bit AdamW", "optimizer", "adamw_8bit", replace(job, optimizer="adamw_8bit")
+            yield "optimizer", "use 8-bit AdamW", "optimizer", "adamw_8bit", {"optimizer": "adamw_8bit"}
         if job.method in ("full", "continued_pretrain", "dpo", "orpo", "kto", "grpo", "ppo", "reward"):
             yield "method", "train LoRA adapters instead", "method", "lora", _lora(job, "lora")
             yield "method", "train QLoRA adapters instead", "method", "qlora", _lora(job, "qlora")
@@ -126,29 +128,28 @@ def _changes(job: Job) -> Iterator[tuple[str, str, str, object, Job]]:
         more = 2 if job.n_gpus == 1 else (job.n_gpus if job.sharding in ("none", "ddp") else 2 * job.n_gpus)
         yield "gpus", "shard over {value} GPUs with FSDP", "n_gpus", more, _shard(job, more)
     if job.offload == "none" and not job.is_adapter:
-        yield (
-            "offload", "keep optimizer states in host memory", "cpu_offload", "optimizer",
-            replace(job, offload="optimizer"),
-        )  # fmt: skip
+        words = "keep optimizer states in host memory"
+        yield "offload", words, "cpu_offload", "optimizer", {"offload": "optimizer"}
 
 
-def _lora(job: Job, method: str) -> Job:
+def _lora(job: Job, method: str) -> Changes:
     precision: Precision = "nf4" if method == "qlora" else "bf16"
+    changes: Changes = {"precision": precision, "lora_targets": ("all-linear",)}
     if job.method in ("dpo", "orpo", "kto", "grpo", "ppo", "reward"):
-        return replace(job, adapter=True, precision=precision, lora_targets=("all-linear",))
-    return replace(job, method=method, precision=precision, lora_targets=("all-linear",))  # type: ignore[arg-type]
+        return changes | {"adapter": True}
+    return changes | {"method": method}
 
 
-def _serving(job: Job) -> Iterator[tuple[str, str, str, object, Job]]:
+def _serving(job: Job) -> Iterator[tuple[str, str, str, object, Changes]]:
     if job.precision in ("bf16", "fp16", "fp32", "bf16_mixed", "fp16_mixed"):
-        yield "precision", "serve fp8 weights", "precision", "fp8", replace(job, precision="fp8")
-        yield "precision", "serve 4-bit weights", "precision", "int4", replace(job, precision="int4")
+        yield "precision", "serve fp8 weights", "precision", "fp8", {"precision": "fp8"}
+        yield "precision", "serve 4-bit weights", "precision", "int4", {"precision": "int4"}
     if job.micro_batch > 1:
         half = job.micro_batch // 2
-        yield "batch", "halve the batch to {value}", "micro_batch", half, replace(job, micro_batch=half)
+        yield "batch", "halve the batch to {value}", "micro_batch", half, {"micro_batch": half}
     if job.seq_len > 512:
         half = job.seq_len // 2
-        yield "length", "halve the context to {value}", "seq_len", half, replace(job, seq_len=half)
+        yield "length", "halve the context to {value}", "seq_len", half, {"seq_len": half}
     tp = 2 * job.tp
     if job.arch.n_heads and job.arch.n_heads % tp == 0:
-        yield "gpus", "split over {value} GPUs", "tp", tp, replace(job, tp=tp, n_gpus=max(tp, job.n_gpus))
+        yield "gpus", "split over {value} GPUs", "tp", tp, {"tp": tp, "n_gpus": max(tp, job.n_gpus)}
