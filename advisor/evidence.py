@@ -49,6 +49,7 @@ _COUNT_ARGUMENTS = re.compile(
     r"^(?:n_gpus|gpus_per_node|n_nodes|seq_len|micro_batch|grad_accum|lora_rank|tp|pp|cp|ep|dp|tokens|epochs|years|"
     r"max_gpus|samples|vocab\w*|num_\w+|n_\w+)$"
 )
+_NUMBER = re.compile(r"\d(?:[\d.,]*\d)?")
 
 
 class Evidence:
@@ -59,6 +60,7 @@ class Evidence:
         self._said = Shelf()
         self._quoted: Shelf | None = None  # read from the texts when first needed
         self._texts: list[str] = []
+        self._once: list[str] | None = None  # the texts, each once
         self._words: str | None = None  # all of them in one, without capitals, made when first needed
         self.checked: dict[str, Report] = {}  # what each line came to, on this evidence
         self._dates: set[str] = set()
@@ -120,7 +122,7 @@ class Evidence:
         self._changed()
 
     def _changed(self) -> None:
-        self._quoted = self._words = None
+        self._quoted = self._words = self._once = None
         self.checked.clear()
 
     # Asking -------------------------------------------------------------------------------------------------------
@@ -193,25 +195,35 @@ class Evidence:
 
     def _is_quoted(self, quantity: Quantity, named: list[Mention]) -> bool:
         """Whether a tool's words hold it, in a sentence that speaks of the same entities."""
-        shelf = self._read_texts()
+        wanted = []
         for reading in quantity.readings:
             dimensions = {reading.dimension, *(_COUNTS if reading.dimension == "count" else ())}
             if reading.dimension in ("flop", "flop/s"):
                 dimensions |= {"flop", "flop/s"}
-            for name in dimensions:
-                for kept in shelf.near(name, reading.value, 0.0):
-                    if _speaks_of(named, kept.about) and (name != "version" or kept.text == quantity.text):
-                        return True
-        return False
+            wanted += [(name, reading.value) for name in dimensions]
+        if self._quoted is None:
+            # What is repeated mostly stands there in the same digits; reading every text is the dear way.
+            digits = _NUMBER.search(quantity.text)
+            words = digits[0] if digits else quantity.text
+            shelf = Shelf()
+            for text in self._distinct_texts():
+                if words in text:
+                    _shelve(shelf, text)
+            if _holds_quote(shelf, wanted, quantity, named):
+                return True
+        return _holds_quote(self._read_texts(), wanted, quantity, named)
 
     def _read_texts(self) -> Shelf:
         if self._quoted is None:
             self._quoted = Shelf()
-            for text in dict.fromkeys(self._texts):
-                for quantity, about in _quoted_in(text):
-                    for reading in quantity.readings:
-                        self._quoted.put(reading.dimension, reading.value, about, quantity.text)
+            for text in self._distinct_texts():
+                _shelve(self._quoted, text)
         return self._quoted
+
+    def _distinct_texts(self) -> list[str]:
+        if self._once is None:
+            self._once = list(dict.fromkeys(self._texts))
+        return self._once
 
     def _is_ratio(self, quantity: Quantity) -> bool:
         """Words such as "twice" stand when two facts of one name and unit are in that ratio, within a twentieth."""
@@ -258,6 +270,20 @@ class Evidence:
 _COMMON = {
     "facts", "assumptions", "steps", "sources", "warnings", "tables", "charts", "verdict", "next_steps", "suggestions",
 }  # fmt: skip
+
+
+def _shelve(shelf: Shelf, text: str) -> None:
+    for quantity, about in _quoted_in(text):
+        for reading in quantity.readings:
+            shelf.put(reading.dimension, reading.value, about, quantity.text)
+
+
+def _holds_quote(shelf: Shelf, wanted: list[tuple[str, float]], quantity: Quantity, named: list[Mention]) -> bool:
+    return any(
+        _speaks_of(named, kept.about) and (name != "version" or kept.text == quantity.text)
+        for name, value in wanted
+        for kept in shelf.near(name, value, 0.0)
+    )
 
 
 @lru_cache(maxsize=512)

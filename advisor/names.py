@@ -64,7 +64,7 @@ class Mention:
 def mentions(text: str) -> list[Mention]:
     """The catalogue names in ``text``, longest first at each place, none overlapping."""
     first = _first_words()
-    words = []
+    words: list[tuple[int, int, str]] = []
     begins = []  # the words that a name may begin with: few, so the rest costs nothing more
     for match in _WORD.finditer(text):
         start, end = match.span()

@@ -49,6 +49,8 @@ _DENOMINATOR = re.compile(
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?![\d])|\d+)"
 _VERSION = r"\d+(?:[.]\d+){2,}"
 _NUMBER = rf"(?:{_VERSION}|{_DIGITS}(?:[.]\d+|,\d{{1,2}}(?!\d)|,\d{{4,}}(?!\d))?|[.]\d+)"
+_GROUPS = ("currency", "sign", "number", "exponent", "big", "bigtight", "unit")
+_DECIMAL_COMMA = re.compile(r"\d+,(?:\d{1,2}|\d{4,})")
 _VULGAR = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
 _SUPER = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _UNIT_NAMES = sorted(UNITS, key=len, reverse=True)
@@ -70,6 +72,7 @@ _MAIN = re.compile(
 _APPROXIMATE = re.compile(
     r"(?:[~≈]|\b(?:about|around|roughly|approximately|approx\.?|some|nearly|almost|over|under|ca\.?))\s*$", re.I
 )
+_APPROXIMATE_ENDS = frozenset("~≈tdyxrea.TDYXREA")  # a look at one letter spares the search nearly always
 _RANGE_LINK = re.compile(r"\s?(?:-|to|and|or|through|up to)\s?", re.I)
 
 _CARDINALS = {
@@ -165,41 +168,47 @@ def _in_digits(text: str) -> list[Quantity]:
             continue  # the "1M" of "per 1M tokens"
         matches.append(match)
         tails.append(_tail(text, match))
-    for number, match in enumerate(matches):
+    for index, match in enumerate(matches):
         start, end = match.span()
-        unit, big, currency = match["unit"], match["big"] or match["bigtight"], match["currency"]
-        denominators, tail_end = tails[number]
+        currency, sign, number, exponent, big, tight, unit = match.group(*_GROUPS)
+        big = big or tight
+        denominators, tail_end = tails[index]
         alone: tuple[Reading, ...] = ()
         # "41-50 GB", "$2 to 3/h", "7B or 8B": what one end leaves out it takes from the other.
-        if number + 1 < len(matches):
-            other = matches[number + 1]
+        if index + 1 < len(matches) and not unit and not denominators:
+            other = matches[index + 1]
             link = text[tail_end : other.start()]
-            linked = _RANGE_LINK.fullmatch(link) or (not link and other["sign"])
-            if linked and not unit and not denominators:
+            if _RANGE_LINK.fullmatch(link) or (not link and other["sign"]):
                 if other["currency"] and currency:  # "$602,000-$1.2 M" is whole by itself, "$2-$3 M" is not
-                    alone = _readings(match, unit, big, currency, tails[number + 1][0])
-                unit, denominators = other["unit"], tails[number + 1][0]
-                big = big or (other["big"] or other["bigtight"] if not match["big"] else big)
-        if number and not currency:
-            before = matches[number - 1]
-            link = text[tails[number - 1][1] : start]
-            if before["currency"] and (_RANGE_LINK.fullmatch(link) or (not link and match["sign"])):
+                    alone = _readings(number, exponent, unit, big, currency, tails[index + 1][0])
+                unit, denominators = other["unit"], tails[index + 1][0]
+                big = big or other["big"] or other["bigtight"]
+        between = text[tails[index - 1][1] : start] if index else ""
+        if index and not currency:
+            before = matches[index - 1]
+            if before["currency"] and (_RANGE_LINK.fullmatch(between) or (not between and sign)):
                 currency = before["currency"]
-        readings = alone + _readings(match, unit, big, currency, denominators)
+        readings = alone + _readings(number, exponent, unit, big, currency, denominators)
         if (not unit or unit in ("x", "X")) and _BEFORE_NAME.match(text, end):
             first = readings[0]
             readings += (Reading(first.value, first.step, "gpus"), Reading(first.value, first.step, "count"))
         found.append(
             Quantity(
-                start + (1 if match["sign"] and number and not text[tails[number - 1][1] : start].strip() else 0),
+                start + (1 if sign and index and not between.strip() else 0),
                 max(end, tail_end),
                 text[start : max(end, tail_end)].strip(),
                 readings,
-                approximate=bool(_APPROXIMATE.search(text[max(0, start - 16) : start])),
-                negative=bool(match["sign"]),
+                approximate=_approximate(text[max(0, start - 16) : start]),
+                negative=bool(sign),
             )
         )
     return found
+
+
+def _approximate(before: str) -> bool:
+    """Whether the words before a number say that it is about so much."""
+    before = before.rstrip()
+    return before[-1:] in _APPROXIMATE_ENDS and bool(before) and bool(_APPROXIMATE.search(before))
 
 
 def _numbers(text: str) -> Iterator[re.Match[str]]:
@@ -234,12 +243,18 @@ def _tail(text: str, match: re.Match[str]) -> tuple[tuple[str, ...], int]:
     return tuple(names), end
 
 
+@lru_cache(maxsize=8192)  # tables and sums repeat their numbers
 def _readings(
-    match: re.Match[str], unit: str | None, big: str | None, currency: str | None, denominators: tuple[str, ...]
+    number: str,
+    exponent: str | None,
+    unit: str | None,
+    big: str | None,
+    currency: str | None,
+    denominators: tuple[str, ...],
 ) -> tuple[Reading, ...]:
-    if match["number"].count(".") > 1:
+    if number.count(".") > 1:
         return (Reading(0.0, 0.0, "version"),)
-    value, step = _value(match["number"], match["exponent"])
+    value, step = _value(number, exponent)
     if value is None:
         return (Reading(0.0, 0.0, "unreadable"),)
     if currency:
@@ -303,10 +318,8 @@ def _value(number: str, exponent: str | None) -> tuple[float | None, float]:
         whole = float(number[:-1] or 0)
         return whole + unicodedata.numeric(number[-1]), 0.02
     text = number
-    if re.fullmatch(r"\d+,(?:\d{1,2}|\d{4,})", text):  # a decimal comma
-        text = text.replace(",", ".")
-    else:
-        text = text.replace(",", "")
+    if "," in text:
+        text = text.replace(",", "." if _DECIMAL_COMMA.fullmatch(text) else "")
     decimals = len(text.partition(".")[2])
     try:
         value = float(text)

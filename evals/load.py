@@ -1,6 +1,7 @@
 """How much a server takes: tool calls and planner answers a second, their slowest hundredth, memory over a long run.
 
     python -m evals.load                      starts `advisor serve --workers 2` and drives it with wrk
+    python -m evals.load --requests 0         without the memory run
     python -m evals.load --url http://host    drives a server that runs already (no memory figures)
     python -m evals.load --requests 20000     the memory run's length
 
@@ -27,31 +28,27 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from evals.load_questions import CALLS, QUESTIONS, distinct
+
 CLIENTS = 32
-TARGETS = {"tool calls": 300.0, "planner answers": 100.0}  # a second, with p99 below this many milliseconds
+THREADS = 2  # of wrk
+# A second, with p99 below this many milliseconds; "distinct" questions were never asked before (``load_questions``).
+TARGETS = {"tool calls": 300.0, "planner answers": 100.0, "planner answers, distinct": 100.0}
+MOST_A_SECOND = 500  # distinct questions made for each second of the run
 TARGET_P99_MS = 250.0
-# Different questions, so that no cache of one answer is what is measured.
-QUESTIONS = [
-    "what GPU for 70B QLoRA?",
-    "how much memory does a 7B need for full fine-tuning?",
-    "can I train a 13B with LoRA on a 4090?",
-    "what does a H100 cost per hour?",
-    "does llama-3.1-8b fit on an A100 40GB for inference?",
-    "how long does LoRA of an 8B on 100 million tokens take on one H100?",
-    "compare H100 and A100",
-    "do I need InfiniBand for 16 H100 and a 13B?",
-]
-CALLS = [
-    {"model": "7B", "method": "qlora"},
-    {"model": "llama-3.1-70b", "method": "lora", "n_gpus": 8, "sharding": "fsdp"},
-    {"model": "13B", "method": "full", "n_gpus": 8, "sharding": "zero3", "seq_len": 4096},
-    {"model": "mistral-7b", "task": "inference", "gpu": "4090"},
-]
 _SCRIPT = """
-local bodies = { %s }
-local turn = 0
+local threads = 0
+setup = function(thread)
+  thread:set("number", threads)
+  threads = threads + 1
+end
+init = function(args)
+  bodies = {}
+  for line in io.lines(%s) do bodies[#bodies + 1] = line end
+  turn = number  -- each thread takes the bodies that the other does not
+end
 request = function()
-  turn = turn + 1
+  turn = turn + %d
   return wrk.format("POST", %s, {["content-type"] = "application/json"}, bodies[turn %% #bodies + 1])
 end
 done = function(summary, latency, requests)
@@ -93,9 +90,11 @@ def main() -> None:
     with serving(given.workers) if given.url is None else _running(given.url) as (url, processes):
         tool = [json.dumps(call) for call in CALLS]
         asked = [json.dumps({"question": question}) for question in QUESTIONS]
+        new = [json.dumps({"question": question}) for question in distinct(MOST_A_SECOND * given.seconds)]
         loads = [
             drive(url, "tool calls", "/v1/tools/estimate_vram", tool, given.seconds),
             drive(url, "planner answers", "/v1/ask", asked, given.seconds),
+            drive(url, "planner answers, distinct", "/v1/ask", new, given.seconds, warm=asked),
         ]
         report: dict[str, object] = {
             "clients": CLIENTS,
@@ -107,18 +106,23 @@ def main() -> None:
     sys.exit(0 if all(load.holds for load in loads) else 1)
 
 
-def drive(url: str, what: str, path: str, bodies: list[str], seconds: int) -> Load:
-    """Keep all clients busy for so long, after a second to warm up."""
-    with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
-        script.write(_SCRIPT % (", ".join(map(_lua, bodies)), _lua(path)))
-        script.flush()
-        command = ["wrk", "-t2", f"-c{CLIENTS}", "--timeout", "10s", "-s", script.name, url]
-        subprocess.run([*command, "-d1s"], check=True, capture_output=True)
-        out = subprocess.run([*command, f"-d{seconds}s"], check=True, capture_output=True, text=True).stdout
+def drive(url: str, what: str, path: str, bodies: list[str], seconds: int, warm: list[str] | None = None) -> Load:
+    """Keep all clients busy for so long, after a second to warm up (with ``warm``, where given)."""
+    _wrk(url, path, warm or bodies, 1)
+    out = _wrk(url, path, bodies, seconds)
     found = re.search(r"RESULT (\d+) (\d+) (\d+) ([\d.]+) ([\d.]+) ([\d.]+)", out)
     assert found is not None, out
     count, microseconds, errors = int(found[1]), int(found[2]), int(found[3])
     return Load(what, count, round(count / microseconds * 1e6, 1), errors, *(float(found[n]) for n in (4, 5, 6)))
+
+
+def _wrk(url: str, path: str, bodies: list[str], seconds: int) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        asked, script = Path(folder) / "bodies", Path(folder) / "script.lua"
+        asked.write_text("".join(body + "\n" for body in bodies), encoding="utf-8")
+        script.write_text(_SCRIPT % (_lua(str(asked)), THREADS, _lua(path)), encoding="utf-8")
+        command = ["wrk", f"-t{THREADS}", f"-c{CLIENTS}", f"-d{seconds}s", "--timeout", "10s", "-s", str(script), url]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def soak(url: str, processes: list[int], tool: list[str], asked: list[str], requests: int) -> dict[str, object]:

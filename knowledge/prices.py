@@ -50,6 +50,8 @@ class Columns:
     region: NDArray[np.str_]
     billing: NDArray[np.str_]
     observed: NDArray[np.str_]
+    day: NDArray[np.datetime64]  # of ``observed``
+    card: NDArray[np.intp]  # number of ``gpu_id`` among all of them in order
     source: NDArray[np.str_]
     instance_type: NDArray[np.str_]
 
@@ -137,9 +139,10 @@ def columns() -> Columns:
         def number(name: str) -> NDArray[np.float64]:
             return np.array([getattr(row, name) for row in rows], dtype=np.float64)
 
+        gpu_ids, observed = text("gpu_id"), text("observed")
         book.columns = Columns(
             offers=rows,
-            gpu_id=text("gpu_id"),
+            gpu_id=gpu_ids,
             n_gpus=number("n_gpus"),
             usd_per_gpu_hour=number("usd_per_gpu_hour"),
             usd_per_hour=number("usd_per_hour"),
@@ -147,7 +150,9 @@ def columns() -> Columns:
             provider_class=text("provider_class"),
             region=text("region"),
             billing=text("billing"),
-            observed=text("observed"),
+            observed=observed,
+            day=observed.astype("datetime64[D]"),
+            card=np.unique(gpu_ids, return_inverse=True)[1],
             source=text("source"),
             instance_type=text("instance_type"),
         )

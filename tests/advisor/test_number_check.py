@@ -226,3 +226,22 @@ def test_an_address_that_nobody_gave_is_found(evidence: Evidence, text: str) -> 
 @pytest.mark.parametrize("text", ["vast.ai and fly.io rent them", "and/or", "60 GB/s", "bf16/fp16", "it is 1/2 etc."])
 def test_what_only_looks_like_an_address_is_not_taken_for_one(text: str) -> None:
     assert not any("address" in finding.why for finding in check(text, Evidence()).findings)
+
+
+def test_what_was_read_of_a_line_under_one_evidence_decides_nothing_under_another() -> None:
+    line = "Since 2024 it takes 24 GB."
+    assert not check(line, Evidence([SAID])).findings
+    assert [finding.text for finding in check(line, Evidence()).findings] == ["2024", "24 GB"]
+    assert [finding.text for finding in check(line, Evidence(["since 2024?"])).findings] == ["24 GB"]
+    assert not check(line, Evidence([SAID])).findings
+
+
+@pytest.mark.parametrize(
+    ("quoted", "shown"), [("at most 8,192 tokens", "8192 tokens"), ("7e9 parameters", "7 B parameters"),
+                          ("0.5 h of work", "30 min"), ("80GB of memory", "80 GB")]
+)  # fmt: skip
+def test_a_quoted_number_stands_also_where_it_is_written_otherwise(quoted: str, shown: str) -> None:
+    evidence = Evidence()
+    evidence.add_text(f"The article says {quoted}.")
+    assert not check(f"That is {shown}.", evidence).findings
+    assert check(f"That is 3{shown}.", evidence).findings

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.quantities import normalised, quantities
+from advisor.quantities import _MAIN, _numbers, normalised, quantities
 
 G, T, K = 1e9, 1e12, 1e3
 H = 3600.0
@@ -181,3 +181,9 @@ def test_shuffled_answers_keep_their_numbers() -> None:
         chosen = picker.sample(parts, 6)
         found = quantities("; then ".join(chosen) + ".")
         assert len(found) == 6, (chosen, [item.text for item in found])
+
+
+@given(st.text(alphabet="0123456789.,eE+-x^*/ $€US%GBkMTh_½²~", max_size=60))
+@settings(max_examples=400, deadline=None)
+def test_looking_only_near_digits_finds_what_looking_everywhere_finds(text: str) -> None:
+    assert [match.span() for match in _numbers(text)] == [match.span() for match in _MAIN.finditer(text)]

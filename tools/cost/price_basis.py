@@ -50,7 +50,7 @@ def price_basis(
     if not len(every):
         return None
     usual = rows & (book.provider_class == "specialist") if not provider else rows
-    recent = np.datetime64(today()) - book.observed.astype("datetime64[D]") <= np.timedelta64(RECENT_DAYS, "D")
+    recent = np.datetime64(today()) - book.day <= np.timedelta64(RECENT_DAYS, "D")
     found = next(
         (chosen for chosen in map(np.flatnonzero, (usual & recent, usual, recent & rows)) if len(chosen) >= ENOUGH),
         every,

@@ -83,14 +83,12 @@ def search(job: Job, tokens: float, free: Freedom, software: SoftwareClass, poli
     rows = np.flatnonzero(_mask(offers, want))
     row, machines = _expand(offers, rows, want)
     counts = offers.n_gpus[row] * machines
-    keys = np.char.add(offers.gpu_id[row], np.char.add(np.char.add("|", _text(offers.n_gpus[row])), "|"))
-    keys = np.char.add(keys, _text(counts))
-    names, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    first, which = _distinct(offers, row, counts)
     set_ups: list[SetUp | None] = []
     misses: dict[str, RuledOut] = {}
-    billed = np.full((len(names), 2), np.inf)
-    wall = np.full((len(names), 2), np.inf)
-    fixed = np.zeros(len(names))
+    billed = np.full((len(first), 2), np.inf)
+    wall = np.full((len(first), 2), np.inf)
+    fixed = np.zeros(len(first))
     gpus = {gpu.id: gpu for gpu in all_gpus()}
     courses = [replace(policy, spot_monthly_share=share) for share in (0.0, SPOT_MONTHLY_SHARE)]
     plain = replace(job, assumptions=())
@@ -129,8 +127,7 @@ def pareto(plans: list[Plan]) -> list[Plan]:
 
 def _mask(offers: Columns, want: Filters) -> NDArray[np.bool_]:
     keep: NDArray[np.bool_] = np.isin(offers.billing, want.billings)
-    newest = np.datetime64(str(max(offers.observed)))
-    keep &= (newest - offers.observed.astype("datetime64[D]")) <= np.timedelta64(MAX_AGE_DAYS, "D")
+    keep &= (offers.day.max() - offers.day) <= np.timedelta64(MAX_AGE_DAYS, "D")
     keep &= ~np.isin(offers.gpu_id, SPLIT_BOARDS)
     if want.providers:
         keep &= np.isin(offers.provider, want.providers)
@@ -143,9 +140,8 @@ def _mask(offers: Columns, want: Filters) -> NDArray[np.bool_]:
 
 def _recent(offers: Columns, keep: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Offers not much older than the newest one of their card among those kept."""
-    days = offers.observed.astype("datetime64[D]").astype(np.int64)
-    names, card = np.unique(offers.gpu_id, return_inverse=True)
-    newest = np.zeros(len(names), dtype=np.int64)
+    days, card = offers.day.astype(np.int64), offers.card
+    newest = np.zeros(int(card.max()) + 1, dtype=np.int64)
     np.maximum.at(newest, card[keep], days[keep])
     recent: NDArray[np.bool_] = newest[card] - days <= STALE_BESIDE_NEWER_DAYS
     return recent
@@ -166,8 +162,22 @@ def _expand(offers: Columns, rows: NDArray[np.intp], want: Filters) -> tuple[NDA
     return np.concatenate(all_rows), np.concatenate(all_machines)
 
 
-def _text(numbers: NDArray[np.float64]) -> NDArray[np.str_]:
-    return numbers.astype(int).astype(str)
+def _distinct(
+    offers: Columns, row: NDArray[np.intp], counts: NDArray[np.float64]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where each set-up (card, size of machine, count) comes first, in the order of their names; the one of each row.
+
+    By number, since names of ten thousand rows are slow to compare.
+    """
+    sizes = offers.n_gpus[row].astype(np.int64)
+    width = int(max(counts.max(initial=0), sizes.max(initial=0))) + 1
+    codes = (offers.card[row] * width + sizes) * width + counts.astype(np.int64)
+    _unique, first, which = np.unique(codes, return_index=True, return_inverse=True)
+    names = np.array([f"{offers.gpu_id[row[at]]}|{sizes[at]}|{int(counts[at])}" for at in first], dtype=np.str_)
+    order = np.argsort(names, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return first[order], place[which]
 
 
 def _cheapest_each(

@@ -59,25 +59,30 @@ def timed(job: Job, gpu: Gpu, fabric: Fabric, options: Options) -> StepTime:
 
 def kept_share(job: Job, gpu: Gpu, fabric: Fabric, options: Options, inside: bool) -> float:
     """Speed over ``fabric`` relative to the same machines with an unlimited link (``inside`` or between nodes)."""
+    return _ideal(job, gpu, fabric, options, inside).total / timed(job, gpu, fabric, options).total
+
+
+def _ideal(job: Job, gpu: Gpu, fabric: Fabric, options: Options, inside: bool) -> StepTime:
     if inside:
-        ideal = replace(fabric, intra_kind="nvswitch", intra_bytes_per_s=UNLIMITED)
+        unlimited = replace(fabric, intra_kind="nvswitch", intra_bytes_per_s=UNLIMITED)
     else:
-        ideal = replace(fabric, inter_kind="infiniband", inter_bytes_per_s=UNLIMITED)
-    return timed(job, gpu, ideal, options).total / timed(job, gpu, fabric, options).total
+        unlimited = replace(fabric, inter_kind="infiniband", inter_bytes_per_s=UNLIMITED)
+    return timed(job, gpu, unlimited, options)
 
 
 def ladder(job: Job, gpu: Gpu, fabric: Fabric, options: Options) -> list[Rung]:
     """The job over every usual link: between nodes where there are several, else inside the one."""
     if fabric.nodes(job.n_gpus) == 1:
         return _inside(job, gpu, fabric, options)
+    ideal = _ideal(job, gpu, fabric, options, inside=False).total  # the same beside every rung
     rungs = []
     for place, (asked, words) in enumerate(BETWEEN_NODES):
         found = fabric_for(gpu, job.n_gpus, fabric.gpus_per_node, inter_link=asked)[0]
         other = replace(
             fabric, inter_kind=found.inter_kind, inter_bytes_per_s=found.inter_bytes_per_s, inter_name=words
         )
-        kept = kept_share(job, gpu, other, options, inside=False)
-        rungs.append(Rung(words, other, timed(job, gpu, other, options), kept, place >= NEEDS_RDMA_FROM))
+        step = timed(job, gpu, other, options)
+        rungs.append(Rung(words, other, step, ideal / step.total, place >= NEEDS_RDMA_FROM))
     return rungs
 
 
@@ -100,9 +105,10 @@ def _inside(job: Job, gpu: Gpu, fabric: Fabric, options: Options) -> list[Rung]:
         kinds.append((f"NVLink {gpu.nvlink_generation} + NVSwitch", "nvswitch", gpu.nvlink_bytes_per_s))
     elif gpu.scale_up_bytes_per_s:
         kinds.append((gpu.scale_up_kind or "scale-up link", fabric.intra_kind, gpu.scale_up_bytes_per_s))
+    ideal = _ideal(job, gpu, fabric, options, inside=True).total
     rungs = []
     for name, kind, rate in kinds:
         other = replace(fabric, intra_kind=kind, intra_bytes_per_s=rate, intra_name=name)
-        kept = kept_share(job, gpu, other, options, inside=True)
-        rungs.append(Rung(name, other, timed(job, gpu, other, options), kept, "NVLink" in name))
+        step = timed(job, gpu, other, options)
+        rungs.append(Rung(name, other, step, ideal / step.total, "NVLink" in name))
     return rungs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from knowledge.gpus import PCIE_LANE_BYTES_PER_S
 from knowledge.instances import all_links, find_link
@@ -88,6 +89,7 @@ def parse_inter(asked: str, gpu: Gpu, node: int, nics: int | None = None) -> tup
     return InterLink(kind, rate, name), None
 
 
+@lru_cache(maxsize=256)
 def _sharing(text: str) -> tuple[str, int | None, str | None]:
     share = None
     for pattern, word in (
@@ -139,6 +141,7 @@ def _inter_rate(text: str, asked: str, gpu: Gpu) -> tuple[str, float, str, str]:
     return ("roce" if wide else "ethernet"), rate, f"{gbit:g}GbE", "gpu" if wide else "node"
 
 
+@lru_cache(maxsize=256)
 def _catalogued(asked: str) -> tuple[str, float, str, str] | None:
     """A link by its exact catalogue id ("EFA-v2-p5", "InfiniBand-NDR"); aliases are read by their words."""
     for link in all_links():

@@ -67,7 +67,7 @@ def communication(
     """
     items = traffic(job, fabric, sequence_parallel, cp_kind, compression)
     uses = tuple(_use(item, fabric) for item in items)
-    exposed = _exposed(job, fabric, items, uses, compute_seconds, overlap)
+    exposed = _exposed(job, fabric, items, [use.seconds for use in uses], compute_seconds, overlap)
     return Communication(
         uses=uses,
         total_seconds=sum(use.seconds for use in uses),
@@ -76,6 +76,12 @@ def communication(
         inter_bytes=sum(use.inter_bytes for use in uses),
         by_axis=exposed,
     )
+
+
+def exposed_by_axis(job: Job, fabric: Fabric, compute_seconds: float) -> dict[str, float]:
+    """``communication(...).by_axis`` alone, for searches that time many layouts."""
+    items = traffic(job, fabric)
+    return _exposed(job, fabric, items, [_seconds(item, fabric) for item in items], compute_seconds, True)
 
 
 def pipeline_bubble(job: Job, interleave: int = 1) -> float:
@@ -87,12 +93,15 @@ def pipeline_bubble(job: Job, interleave: int = 1) -> float:
 
 def _use(item: Traffic, fabric: Fabric) -> LinkUse:
     inside, outside = item.wire()
-    seconds = item.calls * collective_seconds(item.op, item.payload, item.members, item.per_node, fabric)
-    return LinkUse(item.axis, item.what, item.op, item.members, inside, outside, seconds)
+    return LinkUse(item.axis, item.what, item.op, item.members, inside, outside, _seconds(item, fabric))
+
+
+def _seconds(item: Traffic, fabric: Fabric) -> float:
+    return item.calls * collective_seconds(item.op, item.payload, item.members, item.per_node, fabric)
 
 
 def _exposed(
-    job: Job, fabric: Fabric, items: list[Traffic], uses: tuple[LinkUse, ...], compute: float, overlap: bool
+    job: Job, fabric: Fabric, items: list[Traffic], times: list[float], compute: float, overlap: bool
 ) -> dict[str, float]:
     backward_share = 0.0 if job.task == "inference" else (0.75 if job.checkpointing == "full" else 2 / 3)
     if job.is_adapter:  # no weight gradients of the base: backward costs as much as forward, plus recomputation
@@ -101,17 +110,17 @@ def _exposed(
     data = {"forward": 0.0, "backward": 0.0, "step": 0.0}
     unhidden = 0.0
     by_axis = dict.fromkeys(("tensor", "context", "expert", "pipeline"), 0.0)
-    for item, use in zip(items, uses, strict=True):
+    for item, seconds in zip(items, times, strict=True):
         if item.axis == "data":
-            data[item.phase] += use.seconds
+            data[item.phase] += seconds
             if item.calls >= 1:  # the first gather and the last reduction of a step have nothing to hide under
-                unhidden += use.seconds / item.calls
+                unhidden += seconds / item.calls
         elif item.axis == "tensor" and job.framework in PIPELINED_KERNELS:
-            by_axis["tensor"] += use.seconds * (1 - fit.TENSOR_OVERLAP)
+            by_axis["tensor"] += seconds * (1 - fit.TENSOR_OVERLAP)
         elif item.axis == "context":
-            by_axis["context"] += max(0.0, use.seconds - fit.CONTEXT_OVERLAP * windows[item.phase])
+            by_axis["context"] += max(0.0, seconds - fit.CONTEXT_OVERLAP * windows[item.phase])
         else:
-            by_axis[item.axis] += use.seconds
+            by_axis[item.axis] += seconds
     # Gradients that are reduced once a step hide in the last micro-batch's backward pass, or the last of a pipeline's
     # stages; updated weights in the first ones' forward pass.
     ends = min(1.0, job.pp / max(1, job.grad_accum))

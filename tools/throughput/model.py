@@ -16,7 +16,7 @@ from functools import lru_cache
 from knowledge.gpus import load_gpu
 from knowledge.types import Gpu
 from tools.network.fabric import Fabric, fabric_for
-from tools.network.model import communication
+from tools.network.model import exposed_by_axis
 from tools.throughput.efficiency import (
     AXES,
     Coefficients,
@@ -127,7 +127,7 @@ def exposed_seconds(job: Job, gpu: Gpu, fabric: Fabric | None, compute: float) -
     if job.n_gpus == 1 or fabric is None:
         return _NOTHING
     tokens = job.tokens_per_step / job.n_gpus
-    shown = communication(job, gpu, fabric, compute * tokens).by_axis
+    shown = exposed_by_axis(job, fabric, compute * tokens)
     return tuple(shown.get(axis, 0.0) / tokens for axis in AXES)
 
 
