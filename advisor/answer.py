@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cached_property
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -73,7 +74,7 @@ class Grounding(BaseModel):
 class Answer(BaseModel):
     """A finished turn."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     conversation_id: str
     turn_id: str
@@ -96,7 +97,16 @@ class Answer(BaseModel):
         return data
 
     def as_text(self) -> str:
-        """The same as JSON text, which a server writes for every answer: several times faster than by way of data."""
+        """The same as JSON text, several times faster than by way of data; made once, to be kept and to be sent."""
+        return self._text
+
+    def warn(self, code: str, text: str) -> None:
+        """Add a warning to a finished answer."""
+        self.warnings.append(Warn(code=code, text=text))
+        self.__dict__.pop("_text", None)
+
+    @cached_property
+    def _text(self) -> str:
         return self.model_dump_json()
 
 

@@ -58,7 +58,6 @@ class Evidence:
     def __init__(self, said: Iterable[str] = ()) -> None:
         self._facts = Shelf()
         self._said = Shelf()
-        self._quoted: Shelf | None = None  # read from the texts when first needed
         self._texts: list[str] = []
         self._once: list[str] | None = None  # the texts, each once
         self._words: str | None = None  # all of them in one, without capitals, made when first needed
@@ -122,7 +121,7 @@ class Evidence:
         self._changed()
 
     def _changed(self) -> None:
-        self._quoted = self._words = self._once = None
+        self._words = self._once = None
         self.checked.clear()
 
     # Asking -------------------------------------------------------------------------------------------------------
@@ -195,30 +194,22 @@ class Evidence:
 
     def _is_quoted(self, quantity: Quantity, named: list[Mention]) -> bool:
         """Whether a tool's words hold it, in a sentence that speaks of the same entities."""
-        wanted = []
+        wanted: list[tuple[str, float]] = []
         for reading in quantity.readings:
             dimensions = {reading.dimension, *(_COUNTS if reading.dimension == "count" else ())}
             if reading.dimension in ("flop", "flop/s"):
                 dimensions |= {"flop", "flop/s"}
-            wanted += [(name, reading.value) for name in dimensions]
-        if self._quoted is None:
-            # What is repeated mostly stands there in the same digits; reading every text is the dear way.
-            digits = _NUMBER.search(quantity.text)
-            words = digits[0] if digits else quantity.text
-            shelf = Shelf()
-            for text in self._distinct_texts():
-                if words in text:
-                    _shelve(shelf, text)
-            if _holds_quote(shelf, wanted, quantity, named):
-                return True
-        return _holds_quote(self._read_texts(), wanted, quantity, named)
-
-    def _read_texts(self) -> Shelf:
-        if self._quoted is None:
-            self._quoted = Shelf()
-            for text in self._distinct_texts():
-                _shelve(self._quoted, text)
-        return self._quoted
+            wanted += [(name, abs(reading.value)) for name in dimensions]
+        # What is repeated mostly stands there in the same digits, so texts that hold these are read first.
+        digits = _NUMBER.search(quantity.text)
+        words = digits[0] if digits else quantity.text
+        texts = self._distinct_texts()
+        return any(
+            _quotes(text, wanted, quantity, named)
+            for holding in (True, False)
+            for text in texts
+            if (words in text) is holding
+        )
 
     def _distinct_texts(self) -> list[str]:
         if self._once is None:
@@ -272,17 +263,15 @@ _COMMON = {
 }  # fmt: skip
 
 
-def _shelve(shelf: Shelf, text: str) -> None:
-    for quantity, about in _quoted_in(text):
-        for reading in quantity.readings:
-            shelf.put(reading.dimension, reading.value, about, quantity.text)
-
-
-def _holds_quote(shelf: Shelf, wanted: list[tuple[str, float]], quantity: Quantity, named: list[Mention]) -> bool:
+def _quotes(text: str, wanted: list[tuple[str, float]], quantity: Quantity, named: list[Mention]) -> bool:
+    """Whether a text holds one of these values, in a sentence that speaks of the same entities."""
+    stated = _quoted_in(text)
     return any(
-        _speaks_of(named, kept.about) and (name != "version" or kept.text == quantity.text)
-        for name, value in wanted
-        for kept in shelf.near(name, value, 0.0)
+        abs(found - value) <= 1e-9 * value
+        and (dimension != "version" or words == quantity.text)
+        and _speaks_of(named, about)
+        for dimension, value in wanted
+        for found, about, words in stated.get(dimension, ())
     )
 
 
@@ -294,16 +283,18 @@ def _said_in(text: str) -> tuple[tuple[str, float, str], ...]:
 
 
 @lru_cache(maxsize=8192)
-def _quoted_in(text: str) -> tuple[tuple[Quantity, tuple[str, ...]], ...]:
-    """The quantities of a tool's words with the entities beside each. Cached: tools repeat their words."""
+def _quoted_in(text: str) -> dict[str, list[tuple[float, tuple[str, ...], str]]]:
+    """The numbers of a tool's words by dimension: size, the entities beside it, its words. Tools repeat their words."""
     text = REFERENCE.sub(" ", text[:20_000])
     names = mentions(text)
     sentences = Sentences(text)
-    found = []
+    found: dict[str, list[tuple[float, tuple[str, ...], str]]] = {}
     for quantity in quantities(text, name_spans(text, names)):
         _sentence, start, end = sentences.at(quantity.start)
-        found.append((quantity, tuple(mention.id for mention in names if start <= mention.start < end)))
-    return tuple(found)
+        about = tuple(mention.id for mention in names if start <= mention.start < end)
+        for reading in quantity.readings:
+            found.setdefault(reading.dimension, []).append((abs(reading.value), about, quantity.text))
+    return found
 
 
 def _printed(text: str, facts: Mapping[str, Mapping[str, Any]]) -> str:

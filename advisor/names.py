@@ -19,6 +19,7 @@ KINDS = ("gpus", "models", "instances", "links")
 MAX_WORDS = 9
 _WORD = re.compile(r"[A-Za-z0-9]+(?:\.[A-Za-z0-9]+)*\+?")
 # How a name may be joined on: "8xH100" is a count and a name.
+_COUNTED_NAME = re.compile(r"\dx[a-z]", re.IGNORECASE)
 _COUNT_PREFIX = re.compile(r"^(\d+)x(?=[a-z])")
 _ONLY_SIZE = re.compile(r"^\d+(?:\.\d+)?\s*[kmbt]?$")
 _SEPARATORS = re.compile(r"[\s\-_/]*")
@@ -64,6 +65,8 @@ class Mention:
 def mentions(text: str) -> list[Mention]:
     """The catalogue names in ``text``, longest first at each place, none overlapping."""
     first = _first_words()
+    if text.isascii() and first.isdisjoint(_WORD.findall(text.lower())) and not _COUNTED_NAME.search(text):
+        return []  # most texts name nothing, and this is the quick way to tell
     words: list[tuple[int, int, str]] = []
     begins = []  # the words that a name may begin with: few, so the rest costs nothing more
     for match in _WORD.finditer(text):

@@ -356,7 +356,7 @@ class _Turn:
             self._desk.store.finish(self._principal, self._opened, answer, kept)
         except Exception:  # the answer is worth more than its record
             log.exception("turn %s could not be saved", self._opened.turn_id)
-            answer.warnings.append(Warn(code="not_saved", text="This turn could not be saved to the conversation."))
+            answer.warn("not_saved", "This turn could not be saved to the conversation.")
 
     def _new_attempt(self) -> Attempt:
         self._attempts.append(Attempt(list(self._base), Evidence(self._said), self._failure_warnings()))

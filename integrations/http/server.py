@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -26,6 +27,8 @@ from integrations.http.settings import ServiceSettings
 
 # After the last words have been sent the connections get this long to take them.
 LAST_WORDS_SECONDS = 3
+# Asked of each new process before it serves: between them they read the articles, the price book and the link tables.
+PRACTICE = ("what GPU for 7B LoRA?", "do I need InfiniBand for 16 H100 and a 13B?", "what is gradient checkpointing?")
 
 
 def serve(settings: ServiceSettings) -> None:
@@ -60,8 +63,13 @@ def app() -> FastAPI:
         tracing.set_up()
     desk = open_desk()
     practice = replace(desk, store=SqliteConversations(":memory:"))
-    answer("what GPU for 7B LoRA?", model=PLANNER, desk=practice)  # what is read once is read before anybody waits
-    return create_app(settings, desk)
+    for question in PRACTICE:  # what is read once is read before anybody waits
+        answer(question, model=PLANNER, desk=practice)
+    made = create_app(settings, desk)
+    # What lives as long as the process is not looked at again by each collection, which would hold up every answer.
+    gc.collect()
+    gc.freeze()
+    return made
 
 
 def secret_values() -> list[str]:

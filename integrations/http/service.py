@@ -95,7 +95,7 @@ def open_desk() -> Desk:
     return Desk(settings, open_store(database_place(settings)), lambda name: open_model(name, settings))
 
 
-def _service(request: Request) -> Service:
+async def _service(request: Request) -> Service:  # async, since FastAPI hands plain functions to another thread
     found: Service = request.app.state.service
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 
-from advisor.answer import Answer, AnswerFact, ToolRecord
+from advisor.answer import Answer, AnswerFact, ToolRecord, finite
 from advisor.events import Done
 
 
@@ -49,3 +49,19 @@ def test_a_call_holds_its_result_or_its_error() -> None:
     assert "error" not in first
     assert second["error"] == {"code": "bad", "field": None}
     assert "result" not in second
+
+
+def test_the_text_kept_is_made_again_after_a_warning_and_is_no_part_of_the_answer() -> None:
+    first, second = answer(), answer()
+    text = first.as_text()
+    assert first == second
+    assert Done(answer=first).model_dump_json() == Done(answer=second).model_dump_json()
+    first.warn("not_saved", "This turn could not be saved.")
+    assert first.as_text() != text
+    assert json.loads(first.as_text())["warnings"] == [{"code": "not_saved", "text": "This turn could not be saved."}]
+
+
+def test_finite_gives_back_what_holds_nothing_to_mend() -> None:
+    kept = {"a": [1.0, {"b": None}]}
+    assert finite(kept) is kept
+    assert finite({"a": [math.nan, {"b": (1, 2)}]}) == {"a": [None, {"b": (1, 2)}]}

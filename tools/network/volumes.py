@@ -21,6 +21,7 @@ Not modelled: embedding and head exchanges of pipelines, optimizer norms, expert
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from knowledge.types import Architecture
@@ -80,8 +81,14 @@ def traffic(
     compression: Compression = "none",
 ) -> list[Traffic]:
     """Everything that one GPU exchanges in one optimizer step."""
+    return list(_traffic(job, fabric.gpus_per_node, sequence_parallel, cp_kind, compression))
+
+
+@lru_cache(maxsize=1024)  # the same over every link, and a comparison of links asks for many
+def _traffic(
+    job: Job, node: int, sequence_parallel: bool, cp_kind: CpKind, compression: Compression
+) -> tuple[Traffic, ...]:
     found: list[Traffic] = []
-    node = fabric.gpus_per_node
     recompute = job.task == "train" and job.checkpointing == "full"
     if job.tp > 1:
         found += _tensor(job, node, recompute, sequence_parallel)
@@ -93,7 +100,7 @@ def traffic(
         found += _expert(job, node, recompute)
     if job.task == "train" and job.dp * job.cp > 1:
         found += _data(job, node, compression)
-    return found
+    return tuple(found)
 
 
 def split_params(arch: Architecture) -> tuple[float, float]:

@@ -7,6 +7,7 @@ passes 4,096 tokens has done 2,048 a GPU. No achieved fraction enters here; ``ef
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from knowledge.types import Gpu
 from tools.throughput.efficiency import compute_bits
@@ -49,6 +50,12 @@ class Terms:
 
 def work(job: Job, gpu: Gpu) -> Terms:
     """What one token of a GPU's share costs in FLOPs and bytes."""
+    bits = compute_bits(job.precision, gpu, job.method != "qlora")
+    return _work(job, bits, (gpu.pcie_bytes_per_s or PCIE_FALLBACK) if job.offload != "none" else 0.0)
+
+
+@lru_cache(maxsize=2048)  # a search asks it of every card, and most cards are alike in all that counts here
+def _work(job: Job, bits: int, pcie_bytes_per_s: float) -> Terms:
     arch, trained = job.arch, job.task == "train"
     tokens = job.tokens_per_micro_batch / job.cp
     share = max(1.0, tokens / (job.tp * job.pp))  # of a GPU, a micro-batch
@@ -66,10 +73,10 @@ def work(job: Job, gpu: Gpu) -> Terms:
         width = float(arch.moe.expert_ffn or 2048)
     return Terms(
         flops=token_flops(job),
-        elementwise_bytes=_elementwise(job, trained, recompute) + _cast_bytes(job, gpu, trained),
+        elementwise_bytes=_elementwise(job, trained, recompute) + _cast_bytes(job, bits, trained),
         optimizer_bytes=OPTIMIZER_BYTES_PER_PARAM * trainable / split / share_step if trained else 0.0,
         dequant_bytes=dequant,
-        offload_seconds=_offload_seconds(job, gpu, trainable, split, share, share_step),
+        offload_seconds=_offload_seconds(job, pcie_bytes_per_s, trainable, split, share, share_step),
         bubble=(job.pp - 1) / max(1, job.grad_accum),
         tokens=max(1.0, tokens),
         width=(arch.hidden_size or 4096) / job.tp,
@@ -105,11 +112,11 @@ def _elementwise(job: Job, trained: bool, recompute: float) -> float:
     return 2.0 * layers * tensors * passes + arch.vocab_size * logits
 
 
-def _cast_bytes(job: Job, gpu: Gpu, trained: bool) -> float:
+def _cast_bytes(job: Job, bits: int, trained: bool) -> float:
     """Narrow products cost a pass over their inputs each: read in 16 bits, written in 8, again transposed for the
     gradients (FP8 recipes of Transformer Engine and torchao): four inputs of the hidden width a layer, one of the FFN.
     """
-    if compute_bits(job.precision, gpu, job.method != "qlora") >= 16:
+    if bits >= 16:
         return 0.0
     arch = job.arch
     ffn = float(arch.ffn_size)
@@ -118,11 +125,13 @@ def _cast_bytes(job: Job, gpu: Gpu, trained: bool) -> float:
     return CAST_BYTES * arch.n_layers * (4.0 * arch.hidden_size + ffn) * (1.0 + 2.0 * trained)
 
 
-def _offload_seconds(job: Job, gpu: Gpu, trainable: float, split: int, share: float, share_step: float) -> float:
+def _offload_seconds(
+    job: Job, pcie_bytes_per_s: float, trainable: float, split: int, share: float, share_step: float
+) -> float:
     """Bytes over the host link: gradients down and weights up a step; with "all", weights every pass as well."""
     if job.offload == "none":
         return 0.0
-    host = (gpu.pcie_bytes_per_s or PCIE_FALLBACK) * PCIE_SHARE
+    host = pcie_bytes_per_s * PCIE_SHARE
     seconds = 4.0 * trainable / split / host / share_step
     if job.offload in ("all", "nvme"):
         stored = 0.55 if job.method == "qlora" else 2.0

@@ -12,7 +12,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from advisor.answer import Answer
-from advisor.events import Event
+from advisor.events import Done, Event
 from integrations.http.auth import Asker
 from integrations.http.bodies import read_model
 from integrations.http.openapi import body_of, error_responses
@@ -153,4 +153,6 @@ async def _next(events: AsyncIterator[Event]) -> Event:
 
 
 def _data(event: Event) -> str:
+    if isinstance(event, Done):  # the answer's text is there already, as it was kept
+        return f'{{"v":{event.v},"type":"done","answer":{event.answer.as_text()}}}'
     return event.model_dump_json()
