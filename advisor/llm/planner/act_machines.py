@@ -66,7 +66,8 @@ def network(d: Decider) -> None:
     named = [name for name in d.state.get("links", []) if name.startswith(BETWEEN_NODES) and name not in VAGUE_LINKS]
     rate = _BIT_RATE.search(d.turn.text)
     for link in named if len(named) > 1 else (d.state.get("inter_link") or (rate and rate[0]) or None,):
-        arguments = d.workload("check_interconnect", gpu=card, n_gpus=count, inter_link=link)
+        each = max(1, count // (nodes or 2)) if link and count <= _PER_NODE else None  # "two boxes over 10GbE"
+        arguments = {"gpus_per_node": each, **d.workload("check_interconnect", gpu=card, n_gpus=count, inter_link=link)}
         d.add("check_interconnect", arguments, "main", link or "")
     d.know("side")
 

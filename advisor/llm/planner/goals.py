@@ -13,8 +13,10 @@ def goals_of(turn: Slots, state: Slots, earlier: tuple[str, ...]) -> tuple[str, 
         return ("vram",)  # "and to QLoRA it?": from serving to training
     if earlier and earlier[0] in _RUNS and turn.values.keys() & _TERMS and "?" not in turn.lower:
         return earlier  # "we pay $1.10 per GPU hour", "it must be done in 2 hours": terms of the run spoken of
-    if own and own[0] in ("fit", "vram") and "inter_link" in turn.values and state.get("n_gpus", 1) > _ONE_NODE:
-        return ("interconnect", *own[:1])  # "full fine-tune 7B on 16 H100 over 100GbE, ok?"
+    several = state.get("n_gpus", 1) > _ONE_NODE or state.get("n_nodes", 1) > 1 or "nodes" in turn.cues
+    if own and own[0] in ("fit", "vram") and "inter_link" in turn.values and several:
+        # "full fine-tune 7B on 16 H100 over 100GbE, ok?"; the "gig" of a link asks for no memory
+        return ("interconnect", "fit") if own[0] == "fit" else ("interconnect",)
     if earlier and _only_changes(turn, own):
         return earlier
     if not own:

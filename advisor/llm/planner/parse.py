@@ -42,6 +42,7 @@ def read(cleaned: Cleaned) -> Slots:
     page = Page(lower)
     values: dict[str, Any] = {}
     read_amounts.read_versions(page, values)
+    read_machine.read_networks(page, values)
     gpus, providers = _machines(page, lower, values)
     read_data.read_tokens(page, values)
     read_data.read_lengths(page, values)

@@ -51,7 +51,8 @@ def find_gpus(text: str) -> list[GpuMention]:
         taken.append((mention.start, mention.end))
 
     for start, end, key, squeezed in _windows(text):
-        if not (re.fullmatch(r"\d{4}", squeezed) and not _number_is_card(text, start, end)):
+        number = re.fullmatch(r"\d{4}", squeezed) and not _number_is_card(text, start, end)
+        if not number and not _article(text, start, end):
             add(_known(text, start, end, key))
     for word, key in _SOFT.items():
         for match in _pattern(word).finditer(text) if word in text else ():
@@ -66,6 +67,11 @@ def find_gpus(text: str) -> list[GpuMention]:
             near = tuple(candidates("gpus", name, 3))
             add(GpuMention(name, "unknown", None, match.start(), end, count, nodes, memory, near))
     return sorted(found, key=lambda mention: mention.start)
+
+
+def _article(text: str, start: int, end: int) -> bool:
+    """Whether an "a" before a size was read as part of a card's name: "a 10 GB card" is no A10."""
+    return bool(re.match(r"a\s+\d", text[start:end]) and re.match(r"[\s\-]?g(?:i?b|igs?|bit|bps)?\b", text[end : end + 6]))
 
 
 def find_machines(text: str) -> list[tuple[GpuMention, str]]:

@@ -13,6 +13,22 @@ BETWEEN_NODES = ("InfiniBand", "RoCE", "Ethernet", "EFA", "10GbE", "1GbE", "40Gb
 VAGUE_LINKS = ("InfiniBand", "Ethernet", "EFA")  # a family, not a rate
 
 
+_PORT_PER_GPU = 200  # Gbit/s; ports this wide are RoCE, one a GPU, in the tables of links
+
+
+def read_networks(page: Page, values: dict[str, Any]) -> None:
+    """Rates beside a word for a network, read before cards and memory: "a 10 gig link" is no A10 and no 10 GB."""
+    for name in ("network_rate", "network_rate_after"):
+        for match in page.all(name):
+            if grammar.named("infiniband").search(page.text[match.end() : match.end() + 12]):
+                continue  # "100 gbit link, infiniband": read with its family
+            ports, rate = match[1], match[2]
+            link = f"RoCE-{rate}GbE" if float(rate) >= _PORT_PER_GPU else f"{rate}GbE"
+            values.setdefault("inter_link", f"{ports}x{rate}GbE" if ports else link)
+            values.setdefault("links", []).append(values["inter_link"])
+            page.blank(*match.span())
+
+
 def read_links(page: Page, values: dict[str, Any]) -> None:
     """Named links and quoted rates."""
     found = [(value, match) for value, match in grammar.found("names", "links", page.text)]
@@ -22,10 +38,10 @@ def read_links(page: Page, values: dict[str, Any]) -> None:
     # "InfiniBand NDR" names one link, not a family and a link.
     links = [name for name in names if not any(other != name and other.startswith(name + "-") for other in names)]
     if links:
-        values["links"] = links
+        values["links"] = list(dict.fromkeys([*values.get("links", []), *links]))
         inter = [name for name in links if name.startswith(BETWEEN_NODES)]
         exact = [name for name in inter if name not in VAGUE_LINKS]
-        if len(exact) == 1 or len(inter) == 1:
+        if "inter_link" not in values and (len(exact) == 1 or len(inter) == 1):
             values["inter_link"] = (exact or inter)[0]
         intra = [name for name in links if name.startswith(("NVLink", "PCIe"))]
         if len(intra) == 1:
