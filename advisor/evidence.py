@@ -30,6 +30,7 @@ _DIMENSIONS = {
     "USD/GPU-h": "money/gpu/h", "USD/GB-month": "money/gb/month",
     "USD/GB-h": "money/gb/h", "USD/GB": "money/gb", "USD/TFLOP-h": "money/tflop/h",
     "USD/kWh": "money/kwh", "USD/token": "money/token",
+    "EUR": "money:EUR", "GBP": "money:GBP",
     "%": "percent", "x": "ratio", "GPUs": "gpus", "nodes": "nodes", "layers": "layers", "steps": "steps",
     "W": "watts", "kWh": "kwh", "kg CO2e": "kg", "offers": "offers", "": "count",
 }  # fmt: skip

@@ -13,9 +13,11 @@ MODULES: dict[str, str] = {
     "plan_parallelism": "tools.network.plan_parallelism",
     "plan_checkpoints": "tools.cost.plan_checkpoints",
     "compare_ownership": "tools.cost.compare_ownership",
+    "estimate_power": "tools.cost.estimate_power",
     "compare_gpus": "tools.compare_gpus",
     "check_compatibility": "tools.compatibility.check_compatibility",
     "launch_plan": "tools.launch.launch_plan",
     "diagnose_oom": "tools.diagnose.diagnose_oom",
+    "check_speed": "tools.diagnose.check_speed",
     "search_knowledge": "tools.search_knowledge",
 }

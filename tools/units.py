@@ -31,6 +31,8 @@ Unit = Literal[
     "samples",
     "params",
     "USD",
+    "EUR",
+    "GBP",
     "USD/h",
     "USD/GPU-h",
     "USD/TFLOP-h",
@@ -245,19 +247,19 @@ def _hours(value: float, want: str | None) -> str:
     return f"{significant(value)} h"
 
 
-def _usd(suffix: str) -> Show:
+def _usd(suffix: str, coin: str = "$") -> Show:
     def show(value: float, want: str | None) -> str:
         sign, amount = ("-" if value < 0 else ""), abs(value)
         if amount >= 1e6:
-            return f"{sign}${significant(amount / 1e6, 4)} M{suffix}"
+            return f"{sign}{coin}{significant(amount / 1e6, 4)} M{suffix}"
         if amount >= 100:
-            return f"{sign}${amount:,.0f}{suffix}"
+            return f"{sign}{coin}{amount:,.0f}{suffix}"
         if amount >= 0.995 or amount == 0:
-            return f"{sign}${amount:,.2f}{suffix}"
+            return f"{sign}{coin}{amount:,.2f}{suffix}"
         text = significant(amount, 3)
         if amount >= 0.1:
             text = f"{amount:.2f}" if len(text) < 4 else text  # cents are written in full: $0.40
-        return f"{sign}${text}{suffix}"
+        return f"{sign}{coin}{text}{suffix}"
 
     return show
 
@@ -287,6 +289,9 @@ _FORMATTERS: dict[str, Show] = {
     "params": _scaled(" params", _BIG),
     "tokens/s": _whole("tokens/s"),
     "USD": _usd(""),
+    "EUR": _usd("", "€"),
+    "GBP": _usd("", "£"),
+    "W": _scaled("W", ((1e6, " M"), (1e3, " k"))),
     "USD/h": _usd("/h"),
     "USD/GPU-h": _usd("/GPU-h"),
     "USD/TFLOP-h": _usd("/TFLOP-h"),

@@ -299,6 +299,12 @@ def _next(
     for name, basis, monthly in (("on_demand_cost", firm, 0.0), ("spot_cost", spot, share)):
         chosen = replace(policy, spot_monthly_share=monthly)
         time = run_time(job, course.hours, nodes, chosen)
+        way = name.removesuffix("_cost")
+        words = way.replace("_", " ")
+        facts.add(f"{way}_usd_per_gpu_hour", basis.usd_per_gpu_hour, "USD/GPU-h", kind="price", basis=basis.source,
+                  as_of=basis.observed_to or None, label=basis.words, low=basis.low, high=basis.high)  # fmt: skip
+        facts.add(f"{way}_wall_hours", time.wall_hours, "h", label=f"until done, {words}")
+        facts.add(f"{way}_interruptions", time.broken.expected, label=f"interruptions expected, {words}")
         costs[name] = bill(job, time, basis.usd_per_gpu_hour, chosen).total
         facts.add(name, costs[name], "USD", as_of=basis.observed_to, label=f"run at the {basis.words}",
                   basis=basis.source)  # fmt: skip

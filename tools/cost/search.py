@@ -39,6 +39,8 @@ class Filters:
     gpu_ids: tuple[str, ...] = ()
     n_gpus: int | None = None
     max_gpus: int = 64
+    usd_per_gpu_hour: float | None = None  # at most
+    usd_per_hour: float | None = None  # of all GPUs together, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,8 @@ def _mask(offers: Columns, want: Filters) -> NDArray[np.bool_]:
         keep &= np.any([regions.mask(offers.region, name) for name in want.regions], axis=0)
     if want.gpu_ids:
         keep &= np.isin(offers.gpu_id, want.gpu_ids)
+    if want.usd_per_gpu_hour is not None:
+        keep &= offers.usd_per_gpu_hour <= want.usd_per_gpu_hour
     return keep & _recent(offers, keep)
 
 
@@ -156,6 +160,8 @@ def _expand(offers: Columns, rows: NDArray[np.intp], want: Filters) -> tuple[NDA
         usable = (size * machines <= want.max_gpus) & ((machines == 1) | (size >= NODE_GPUS))
         if want.n_gpus is not None:
             usable &= size * machines == want.n_gpus
+        if want.usd_per_hour is not None:
+            usable &= offers.usd_per_gpu_hour[rows] * size * machines <= want.usd_per_hour
         all_rows.append(rows[usable])
         all_machines.append(np.full(int(usable.sum()), float(machines)))
         machines *= 2

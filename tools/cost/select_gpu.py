@@ -36,6 +36,8 @@ class SelectGpuInput(RunInput):
     now: str | None = Field(default=None, description="Today as an ISO date or time, for dates as deadline.")
     budget: float | str | None = Field(default=None, description="USD for the finished run, e.g. 500 or '5k'.")
     provider: str | list[str] | None = Field(default=None, description="Only these providers; same as providers.")
+    max_usd_per_gpu_hour: float | None = Field(default=None, gt=0, description="Price cap, USD per GPU-hour.")
+    max_usd_per_hour: float | None = Field(default=None, gt=0, description="Price cap of all GPUs together, USD/h.")
     providers: str | list[str] | None = Field(default=None, description="Only these providers, e.g. aws, runpod.")
     region: str | None = Field(default=None, description="Part of a region's name; same as regions.")
     regions: str | list[str] | None = Field(default=None, description="Parts of region names, e.g. us-east, eu.")
@@ -104,7 +106,11 @@ def select_gpu(given: SelectGpuInput) -> SelectGpuResult:
     want = _filters(given, job.method == "pretrain", assumed)
     found = search(job, tokens, free, software, policy, want)
     result = SelectGpuResult(assumptions=assumed, offers_searched=found.offers)
-    choice = Choice(job, tokens, told, found, given.objective, budget, deadline, want, policy)
+    dearer = None
+    if not found.plans and (want.usd_per_gpu_hour or want.usd_per_hour):
+        uncapped = replace(want, usd_per_gpu_hour=None, usd_per_hour=None)
+        dearer = search(job, tokens, free, software, policy, uncapped)
+    choice = Choice(job, tokens, told, found, given.objective, budget, deadline, want, policy, dearer)
     shown = write(result, choice)
     result.plans = [_row(plan, reason) for plan, reason in shown]
     return result
@@ -132,6 +138,8 @@ def _filters(given: SelectGpuInput, pretrain: bool, assumed: list[Assumption]) -
         gpu_ids=tuple(_cards(asked)),
         n_gpus=given.n_gpus,
         max_gpus=most,
+        usd_per_gpu_hour=given.max_usd_per_gpu_hour,
+        usd_per_hour=given.max_usd_per_hour,
     )
 
 

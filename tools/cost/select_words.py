@@ -10,6 +10,7 @@ from tools.cost.search import Filters, Found, Plan, pareto
 from tools.cost.words import Facts, cards, doing
 from tools.result import Column, SourceRef, Table, ToolResult, Warn
 from tools.throughput.efficiency import known_chip
+from tools.units import Unit
 from tools.workload import Job
 
 SHOWN = 8
@@ -28,6 +29,7 @@ class Choice:
     deadline: float | None
     want: Filters
     policy: Policy
+    dearer: Found | None = None  # without a price cap that left nothing
 
 
 def write(result: ToolResult, choice: Choice) -> list[tuple[Plan, str]]:
@@ -35,6 +37,13 @@ def write(result: ToolResult, choice: Choice) -> list[tuple[Plan, str]]:
     facts = Facts()
     facts.add("max_gpus", choice.want.max_gpus, "GPUs", kind="exact", label="largest cluster considered")
     plans = choice.found.plans
+    if _cap(choice) is not None:
+        unit: Unit = "USD/GPU-h" if choice.want.usd_per_gpu_hour else "USD/h"
+        facts.add("price_cap", _cap(choice) or 0.0, unit, kind="exact", label="price cap")
+    if not plans and choice.dearer is not None and choice.dearer.plans:
+        _all_dearer(result, facts, choice)
+        result.facts = facts.found
+        return []
     if not plans:
         _nothing_fits(result, facts, choice)
         result.facts = facts.found
@@ -53,6 +62,10 @@ def write(result: ToolResult, choice: Choice) -> list[tuple[Plan, str]]:
     others = [plan for plan in shown[1:] if plan.set_up.gpu.id != best.set_up.gpu.id]
     if not known_chip(best.set_up.gpu, best.set_up.speed.bits):  # beside an unmeasured card, one that was measured
         others = [plan for plan in others if known_chip(plan.set_up.gpu, plan.set_up.speed.bits)] or others
+    if not others and not choice.tokens_told:  # one card alone at the fewest: the next best takes more cards
+        more = sorted(sure, key=lambda plan: (plan.set_up.n_gpus, plan.usd_per_gpu_hour))
+        others = [plan for plan in more if plan.set_up.gpu.id != best.set_up.gpu.id]
+        shown = [*shown, *others[:1]]
     other = others[0] if others else (shown[1] if len(shown) > 1 else None)
     if other is not None:
         _other_facts(facts, other, "runner_up")
@@ -165,9 +178,11 @@ def _machine(plan: Plan) -> str:
 def _say_smallest(
     result: ToolResult, facts: Facts, choice: Choice, sure: list[Plan], best: Plan, other: Plan | None
 ) -> None:
+    capped = " for all GPUs together" if choice.want.usd_per_hour else ""
+    held = f"Within [[price_cap]]{capped}: " if _cap(choice) is not None else ""
     text = (
-        f"{_machine(best)} is the cheapest that fits for {doing(choice.job, inside=True)}: it needs [[peak_per_gpu]] "
-        f"a GPU of [[usable_memory]] ([[headroom]] free), from [[usd_per_gpu_hour]] ({_where(best)})."
+        f"{held}{_machine(best)} is the cheapest that fits for {doing(choice.job, inside=True)}: it needs "
+        f"[[peak_per_gpu]] a GPU of [[usable_memory]] ([[headroom]] free), from [[usd_per_gpu_hour]] ({_where(best)})."
     )
     if other is not None:
         text += (
@@ -186,6 +201,29 @@ def _say_smallest(
     else:
         result.next_steps.append("It is also the cheapest a token: [[usd_per_million_tokens]] a million, all included.")
     result.next_steps.append("Say how many tokens you train on, and I rank whole runs by cost and time.")
+
+
+def _cap(choice: Choice) -> float | None:
+    return choice.want.usd_per_gpu_hour or choice.want.usd_per_hour
+
+
+def _all_dearer(result: ToolResult, facts: Facts, choice: Choice) -> None:
+    """Nothing that fits is within the price cap: the nearest that does fit, and what it costs."""
+    assert choice.dearer is not None
+    plans = [plan for plan in choice.dearer.plans if plan.set_up.fit == "fits"] or choice.dearer.plans
+    whole = choice.want.usd_per_hour is not None
+    nearest = min(plans, key=lambda plan: plan.usd_per_gpu_hour * (plan.set_up.n_gpus if whole else 1))
+    _other_facts(facts, nearest, "nearest")
+    total = nearest.usd_per_gpu_hour * nearest.set_up.n_gpus
+    facts.add("nearest_usd_per_hour", total, "USD/h", kind="price", as_of=nearest.observed,
+              about=[nearest.set_up.gpu.id, nearest.provider], label="all its GPUs")  # fmt: skip
+    result.verdict = (
+        f"No: nothing on offer within [[price_cap]]{' for all GPUs together' if whole else ''} holds "
+        f"{doing(choice.job, inside=True)}. The nearest is {_machine(nearest)} at [[nearest_price]], "
+        f"[[nearest_usd_per_hour]] in all ({_where(nearest)})."
+    )
+    result.next_steps.append("LoRA or QLoRA needs a fraction of the memory; spot (spot=true) lowers the price.")
+    _sources(result, [nearest])
 
 
 def _say_best(

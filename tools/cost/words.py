@@ -10,7 +10,7 @@ from tools.units import Unit
 from tools.workload import Job
 
 _DOING = {
-    "full": "Fine-tuning all of", "pretrain": "Pretraining", "continued_pretrain": "Continued pretraining of",
+    "full": "Full fine-tuning of", "pretrain": "Pretraining", "continued_pretrain": "Continued pretraining of",
     "lora": "LoRA fine-tuning of", "qlora": "QLoRA fine-tuning of", "dora": "DoRA fine-tuning of",
     "dpo": "DPO on", "orpo": "ORPO on", "kto": "KTO on", "grpo": "GRPO on", "ppo": "PPO on",
     "reward": "Reward-model training of",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-from advisor.llm.planner.act_runs import prices
+from advisor.llm.planner import grammar
+from advisor.llm.planner.act_memory import whole_model, with_method
+from advisor.llm.planner.act_runs import BYTES_PER_PARAM, billions_of, fitting_count, prices, run_methods
 from advisor.llm.planner.decide import Decider, action
 from advisor.llm.planner.read_machine import BETWEEN_NODES, VAGUE_LINKS
 from knowledge.gpus import load_gpu
@@ -17,16 +19,22 @@ _BIT_RATE = re.compile(r"\b\d+(?:\.\d+)? ?(?:Gb/s|Gbps|Gbit/s|gbps|gbit/s|Gbit|g
 _CHEAPEST_SERVER = 20_000  # USD; a smaller sum beside "buy" is a budget or one card's price
 
 
+_COMPARED_TOKENS = "100M"  # where no amount of data is named: more than start-up decides
+
+
 @action("compare")
 def compare(d: Decider) -> None:
-    """Cards side by side; with a workload, the run on each."""
+    """Finished runs on the cards named, side by side; without a workload, the cards themselves."""
     cards = d.cards()
-    if len(cards) > 1 or (cards and d.state.model is None):
+    if len(cards) > 1 and d.model() is not None and "estimate_run" in d.tools and d.state.get("task") != "inference":
+        compare_runs(d, cards[:_MOST_RUNS])
+        if not d.turn.cues & {"cost", "price"}:  # what the sheets say, where more than money is compared
+            d.add("compare_gpus", {"gpus": cards[:5]}, "line")
+        d.whole = True
+    elif len(cards) > 1 or (cards and d.state.model is None):
         d.add("compare_gpus", {"gpus": cards[:5]})
         for card in cards[:3] if d.model() is not None else ():
-            count = d.count_of(card)
-            d.add("estimate_run", d.workload("estimate_run", gpu=card, n_gpus=count or 1), "main", card)
-            d.add("estimate_vram", d.workload("estimate_vram", gpu=card, n_gpus=count), "side", card)
+            d.add("estimate_vram", d.workload("estimate_vram", gpu=card, n_gpus=d.count_of(card)), "side", card)
         if d.turn.cues & {"price", "cost"}:
             prices(d, "side")
     elif d.model() is not None:
@@ -35,6 +43,37 @@ def compare(d: Decider) -> None:
         d.go("price")
     else:
         d.know()
+
+
+_MOST_RUNS = 5
+
+
+def compare_runs(d: Decider, cards: list[str]) -> None:
+    """The same run on each card; a count that nobody named is what holds the job."""
+    method = _compared_method(d, cards)
+    named = d.state.get("tokens") or d.state.get("samples") or d.state.get("steps")
+    data = {} if named else {"tokens": _COMPARED_TOKENS}
+    for card in cards:
+        count = d.count_of(card) or (fitting_count(d, card, method) if not _singular(d, card) else 1)
+        arguments = {**d.workload("estimate_run", gpu=card, n_gpus=count), **data}
+        d.add("estimate_run", with_method(arguments, method), "main", card)
+
+
+def _compared_method(d: Decider, cards: list[str]) -> str | None:
+    """The method named; else whole training where that is said or usual or fits a card, LoRA where none holds it."""
+    first = run_methods(d)[0]
+    if d.state.methods or first == "pretrain" or whole_model(d):
+        return first
+    trains = not grammar.matcher("workload", "finetune").search(d.turn.lower)
+    largest = max(load_gpu(card).marketed_memory_gb * (d.count_of(card) or 8) for card in cards)
+    if trains and largest >= BYTES_PER_PARAM["full"] * billions_of(d.state.model):
+        return "full"
+    d.notes.append("took_lora")
+    return "lora"
+
+
+def _singular(d: Decider, card: str) -> bool:
+    return any(mention.argument == card and mention.count == 1 for mention in d.state.gpus)
 
 
 @action("parallelism")

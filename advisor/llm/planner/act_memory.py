@@ -5,9 +5,20 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from advisor.llm.planner.decide import ADAPTERS, LARGE_DATA, MAX_CALLS, PREFERENCE, TALK, Decider, action, fields
+from advisor.llm.planner.decide import (
+    ADAPTERS,
+    LARGE_DATA,
+    MAX_CALLS,
+    PREFERENCE,
+    TALK,
+    Decider,
+    action,
+    billions,
+    fields,
+)
 from advisor.llm.planner.mentions import COMPUTED
 from advisor.llm.planner.slots import Slots
+from knowledge.models import load_model
 
 LONGEST = 100_000_000  # tokens in a sample, as the tools take them
 
@@ -81,7 +92,25 @@ def methods_of(d: Decider) -> list[str | None]:
         return list(state.methods[:3])
     if state.get("task") == "inference":
         return [None]
+    if whole_model(d):
+        return ["full", "lora"]
     return ["full"] if (state.get("tokens") or 0) >= LARGE_DATA else ["qlora", "lora", "full"]
+
+
+# Small models, and kinds that people train whole without saying so: encoders, encoder-decoders, speech.
+_WHOLE_BELOW = 1e9  # parameters
+_WHOLE_KINDS = re.compile(r"bert|t5|whisper|bart|gpt-?2|wav2vec|clip|vit|nanogpt|e5-|bge|minilm|electra|deberta")
+
+
+def whole_model(d: Decider) -> bool:
+    """Whether the model is one that people train whole unless they say otherwise."""
+    mention = d.state.model
+    if mention is None or not mention.argument:
+        return False
+    if mention.kind == "known":
+        usual = _WHOLE_KINDS.search(mention.argument.lower()) is not None
+        return usual or load_model(mention.argument).total_params < _WHOLE_BELOW
+    return mention.size is not None and billions(mention.size) * 1e9 < _WHOLE_BELOW
 
 
 def _ladder(d: Decider, argument: str, values: tuple[int, ...], card: str | None) -> None:

@@ -10,12 +10,13 @@ from advisor.llm.planner.act_memory import methods_of, with_method
 from advisor.llm.planner.decide import ADAPTERS, LARGE_DATA, TALK, Decider, action, billions
 from advisor.llm.planner.mentions import ModelMention
 from advisor.llm.planner.plan import Limit, Part
+from knowledge.gpus import load_gpu
 from knowledge.models import load_model
 
 _FOR_A_DESK = ["RTX-3090", "RTX-4060-Ti-16GB", "RTX-4090", "RTX-5090"]  # what people buy, from small to large
 # Only for choosing how many cards to ask the tools about; the tools then say what is needed. Bytes a parameter: 4-bit
 # base, 16-bit base, weights with gradients and Adam states; GB of an 80 GB card left beside activations.
-_BYTES_PER_PARAM = {"qlora": 0.65, "lora": 2.4, "dora": 2.4, "full": 18.0}
+BYTES_PER_PARAM = {"qlora": 0.65, "lora": 2.4, "dora": 2.4, "full": 18.0}
 _ROOM_GB = 66.0
 # Counts to try, by about how many are needed.
 _COUNTS = (
@@ -136,7 +137,7 @@ def _select(d: Decider) -> None:
     first, *others = methods_of(d)
     d.add("select_gpu", with_method(d.workload("select_gpu"), first), "main", first or "")
     for method in (first, *others):
-        d.add("estimate_vram", with_method(d.workload("estimate_vram"), method), "side", method or "")
+        d.add("estimate_vram", with_method(d.workload("estimate_vram"), method), "line", method or "")
 
 
 @action("time")
@@ -169,7 +170,7 @@ def time(d: Decider) -> None:
     if not cards:
         cards = _COMMON_CARDS
         counts = [state.get("n_gpus") or _default_count(d)] * len(cards)
-    methods = _run_methods(d)
+    methods = run_methods(d)
     for card, count in list(zip(cards, counts, strict=True))[:4]:
         base = d.workload("estimate_run", gpu=card, n_gpus=count)
         for method in methods:
@@ -190,7 +191,7 @@ def _row_span(d: Decider, base: dict[str, Any]) -> None:
         d.add("estimate_run", arguments, "span", words + often)
 
 
-def _run_methods(d: Decider) -> list[str | None]:
+def run_methods(d: Decider) -> list[str | None]:
     """The methods of a run: the one named, pretraining for much data, else both ends of fine-tuning."""
     tokens = d.state.get("tokens") or 0
     if d.state.methods or d.state.get("task") == "inference":
@@ -203,14 +204,24 @@ def _run_methods(d: Decider) -> list[str | None]:
 def _default_count(d: Decider) -> int:
     """GPUs for a run without a count: what holds the states on 80 GB cards, and a node at least for much data."""
     method = d.method() or ("pretrain" if (d.state.get("tokens") or 0) >= LARGE_DATA else "full")
-    share = _BYTES_PER_PARAM.get(method, _BYTES_PER_PARAM["full"])
-    needed = math.ceil(_billions(d.state.model) * share / _ROOM_GB)
+    share = BYTES_PER_PARAM.get(method, BYTES_PER_PARAM["full"])
+    needed = math.ceil(billions_of(d.state.model) * share / _ROOM_GB)
     if method not in ADAPTERS and (method == "pretrain" or (d.state.get("tokens") or 0) >= LARGE_DATA):
-        needed = max(needed, 1 if _billions(d.state.model) < 1 else 8)
+        needed = max(needed, 1 if billions_of(d.state.model) < 1 else 8)
     return next((count for count in (1, 2, 4, 8) if count >= needed), 8 * math.ceil(needed / 8))
 
 
-def _billions(mention: ModelMention | None) -> float:
+_OF_A_CARD = _ROOM_GB / 80  # of a card's memory that is left beside activations
+
+
+def fitting_count(d: Decider, card: str, method: str | None = None) -> int:
+    """Cards of this kind that hold the states of the model under this method: a power of two, then whole nodes."""
+    share = BYTES_PER_PARAM.get(method or "full", BYTES_PER_PARAM["full"])
+    needed = math.ceil(billions_of(d.state.model) * share / (load_gpu(card).marketed_memory_gb * _OF_A_CARD))
+    return next((count for count in (1, 2, 4, 8) if count >= needed), 8 * math.ceil(needed / 8))
+
+
+def billions_of(mention: ModelMention | None) -> float:
     """Billions of parameters; 7 where nothing says."""
     if mention is not None and mention.kind == "known" and mention.argument:
         return load_model(mention.argument).total_params / 1e9
@@ -232,7 +243,7 @@ def cost(d: Decider) -> None:
             d.add("select_gpu", d.workload("select_gpu"), "main")
         time(d)
         if not d.cards():
-            for method in _run_methods(d):
+            for method in run_methods(d):
                 d.add("estimate_vram", with_method(d.workload("estimate_vram"), method), "side")
         elif "which_gpu" in d.turn.cues:
             d.add("select_gpu", d.workload("select_gpu"), "side")
@@ -250,6 +261,8 @@ def price(d: Decider) -> None:
     state, cues = d.state, d.turn.cues
     if state.gpus or state.providers or state.get("gpu_memory_gb"):
         prices(d, "main")
+    elif d.calls:
+        pass  # figures of the job are there; a list of every card's price would drown them
     elif "same_again" in cues:
         d.question = "ask_what"
     elif cues & {"why", "concept"} and "price" not in cues:

@@ -13,6 +13,7 @@ from typing import Any
 
 from advisor.llm.planner.mentions import COMPUTED
 from advisor.llm.planner.page import number
+from advisor.llm.planner.passage import on_point
 from advisor.llm.planner.plan import Call, Limit, Part, Plan
 from advisor.llm.planner.premise import premises
 from advisor.llm.planner.slots import Slots
@@ -87,6 +88,7 @@ class Decider:
         self.question = ""
         self.stand_in = ""
         self.limit: Limit | None = None
+        self.whole = False  # what was planned answers all that was asked
 
     def plan(self) -> Plan:
         """The whole decision."""
@@ -103,7 +105,8 @@ class Decider:
         if sum(m.kind in COMPUTED for m in self.turn.models) > 2 and "vram" not in goals:
             goals = ("vram",)  # a table of sizes is asked for; hours of each would drown it
         for goal in goals:
-            ACTIONS[goal](self)
+            if not self.whole:
+                ACTIONS[goal](self)
         for premise in wrong:
             self.add("compare_gpus", {"gpus": [premise.gpu]}, "premise")
         if (self.turn.cues & {"why", "question_of_truth"} or unknown_models) and self.goals:
@@ -149,7 +152,9 @@ class Decider:
         self.calls.append(Call(tool, kept, part, about))
 
     def know(self, part: Part = "main") -> None:
-        """Search the knowledge base with the asker's words."""
+        """Search the knowledge base with the asker's words; beside figures only for what is on the point asked."""
+        if part == "side" and not on_point(self.query(), self.turn):
+            return
         self.add("search_knowledge", {}, part)
 
     def compare_named(self) -> None:
@@ -212,6 +217,8 @@ class Decider:
         if state.get("price_usd") is not None and state.get("price_currency", "USD") == "USD":
             arguments["price"] = state.get("price_usd")
         arguments["budget"] = state.get("budget_usd")
+        whole = state.get("cap_of_machine", False)
+        arguments["max_usd_per_hour" if whole else "max_usd_per_gpu_hour"] = state.get("price_cap_usd")
         if state.get("deadline_hours") is not None:
             arguments["deadline"] = f"{state.get('deadline_hours'):g}h"
         if state.get("billing") == "spot":

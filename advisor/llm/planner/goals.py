@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from advisor.llm.planner import grammar
+from advisor.llm.planner.asked import asked_of
 from advisor.llm.planner.slots import Slots
 
 
 def goals_of(turn: Slots, state: Slots, earlier: tuple[str, ...]) -> tuple[str, ...]:
     """The goals of ``turn`` in order; ``state`` is the conversation including it."""
+    asked = asked_of(turn, state)
+    if asked:
+        return (asked,)
     own = _ordered(turn, state)
     if earlier and earlier[0] == "inference" and turn.methods:
         return ("vram",)  # "and to QLoRA it?": from serving to training

@@ -25,7 +25,10 @@ def read_money(page: Page, values: dict[str, Any]) -> None:
         values["colo_usd_per_kw_month"] = number(colo[2])
     rate = page.take("hourly_price") or page.take("hourly_price_after")
     if rate:
-        values["price_usd"] = number(rate[2])
+        capped = grammar.named("price_cap").search(rate.string[: rate.start()])
+        values["price_cap_usd" if capped else "price_usd"] = number(rate[2])
+        if capped and page.has("of_a_machine"):
+            values["cap_of_machine"] = True
         values["price_currency"] = currencies.get(rate[1] or rate[rate.re.groups], "USD")
     while page.take("hourly_price") or page.take("hourly_price_after"):
         pass  # further prices by the hour are no budgets

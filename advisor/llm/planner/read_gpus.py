@@ -71,7 +71,8 @@ def find_gpus(text: str) -> list[GpuMention]:
 
 def _article(text: str, start: int, end: int) -> bool:
     """Whether an "a" before a size was read as part of a card's name: "a 10 GB card" is no A10."""
-    return bool(re.match(r"a\s+\d", text[start:end]) and re.match(r"[\s\-]?g(?:i?b|igs?|bit|bps)?\b", text[end : end + 6]))
+    sized = re.match(r"[\s\-]?g(?:i?b|igs?|bit|bps)?\b", text[end : end + 6])
+    return sized is not None and re.match(r"a\s+\d", text[start:end]) is not None
 
 
 def find_machines(text: str) -> list[tuple[GpuMention, str]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from advisor.llm.planner.phrases import Outcome, has, say
 from advisor.llm.planner.plan import Plan
 from advisor.llm.planner.slots import Slots
+from advisor.llm.planner.word_leads import Lead, lead_of
 from advisor.llm.planner.word_rows import ladder_words, spans_words
 from advisor.llm.protocol import Status
 from advisor.number_check import Evidence, check
@@ -75,32 +76,36 @@ def compose(plan: Plan, outcomes: list[Outcome], state: Slots, turn: Slots) -> R
         main, side = side[:1], side[1:]
     parts = [*_openers(turn), *_premises(plan, outcomes), *_unknown(plan, turn)]
     parts += [say(note, language) for note in plan.notes]
+    lead = lead_of(plan.goal, main, state, turn) or Lead([], [])
+    parts += lead.parts
+    told, main = main, [o for o in main if o not in lead.spent]
     if rungs:
         parts += ladder_words(rungs, language, plan.limit)
     parts += _main(main, state, language)
     parts += _quoted(main, turn)
     if main and parts_of["span"]:
         parts += spans_words(parts_of["span"], language)
-    if not main and not rungs:
+    if not told and not rungs:
         parts += _passages(found, 2)
         found = []
     wrong = _errors(failed if not good else [o for o in failed if o.call.part in ("main", "ladder")])
     parts += wrong if not good else wrong[:1]
-    parts += _knobs(main or rungs[-1:], language)
+    parts += _knob_lines(lead.knobs, language) if lead.parts else _knobs(main or rungs[-1:], language)
     parts += [outcome.verdict for outcome in parts_of["line"]]
     parts += _sides(side)
     parts += _passages(found, 1, say("knowledge", language))
-    parts += _remarks(plan, state, turn)
+    parts += _remarks(plan, state, turn, outcomes)
     if plan.question:
         parts.append(say(plan.question, language, example=_example(turn)))
     text = "\n\n".join(part for part in dict.fromkeys(parts) if part)
     return Reply(
         text or say("nothing_found", scope=say("scope", language)),
         plan.status if good else "needs_input",
-        _suggestions(main or side or rungs),
+        _suggestions(told or side or rungs),
     )
 
 
+_NO_POOL = ("change", "check_scaling", "check_speed", "power", "spot_or_not", "compare")  # "double" pools nothing here
 _FAR_BELOW = 0.6  # of the low end: below it no choice of defaults explains the difference
 _PARTS = ("main", "side", "line", "ladder", "span")
 
@@ -270,6 +275,10 @@ def _knobs(outcomes: list[Outcome], language: str) -> list[str]:
     return []
 
 
+def _knob_lines(lines: list[str], language: str) -> list[str]:
+    return [f"**{say('next', language)}**\n\n" + "\n".join(f"- {line}" for line in lines)] if lines else []
+
+
 def _sides(outcomes: list[Outcome]) -> list[str]:
     parts: list[str] = []
     seen: set[str] = set()
@@ -309,7 +318,7 @@ def _errors(outcomes: list[Outcome]) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def _remarks(plan: Plan, state: Slots, turn: Slots) -> list[str]:
+def _remarks(plan: Plan, state: Slots, turn: Slots, outcomes: list[Outcome]) -> list[str]:
     """How names and figures were read, and what the figures leave out."""
     notes = [mention.note for mention in turn.models] + [mention.note for mention in turn.gpus]
     lines = [note for note in dict.fromkeys(notes) if note][:2]
@@ -319,11 +328,14 @@ def _remarks(plan: Plan, state: Slots, turn: Slots) -> list[str]:
         lines.append(say("gigabit", turn.language))
     if turn.links:
         lines.append(say("no_link", turn.language))
-    if turn.get("budget_currency") not in (None, "USD") or "eur" in turn.lower or "€" in turn.lower:
+    own_currency = any(o.call.arguments.get("currency") not in (None, "USD") for o in outcomes)
+    if own_currency:
+        pass  # costs are in the currency of the power price
+    elif turn.get("budget_currency") not in (None, "USD") or "eur" in turn.lower or "€" in turn.lower:
         lines.append(say("euro", turn.language))
     if turn.get("tax") is not None:
         lines.append(say("tax", turn.language))
-    if "pool" in turn.cues and state.gpus and (state.get("n_gpus") or 0) != 1:
+    if "pool" in turn.cues and plan.goal not in _NO_POOL and state.gpus and (state.get("n_gpus") or 0) != 1:
         lines.append(say("per_card", turn.language))
     return lines
 

@@ -1,0 +1,114 @@
+"""What to call where the words name the quantity: power, host memory, a measured speed, a change, spot or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from advisor.llm.planner import grammar
+from advisor.llm.planner.act_memory import methods_of, with_method
+from advisor.llm.planner.act_runs import fitting_count, run_methods
+from advisor.llm.planner.asked import change_of, scaling_of, speed_told
+from advisor.llm.planner.decide import Decider, action
+
+_COMMON_CARD = "H100-SXM5"
+_CURRENCIES = ("USD", "EUR", "GBP")
+_SPOT_MONTHLY = 0.15  # chance of a reclaim in a month, the middle of AWS Spot Advisor's bands, as tools.cost.run has it
+_STAND_IN = "8B"  # a job's model where none is named: its checkpoint decides little of what spot costs
+
+
+@action("power")
+def power(d: Decider) -> None:
+    """Watts and money of cards; with a run, its energy and emissions too."""
+    state, lower = d.state, d.turn.lower
+    runs = d.model() is not None and (state.get("tokens") or state.get("samples") or not state.gpus)
+    if runs or (d.model() is not None and grammar.named("emissions", "asked").search(lower)):
+        card = d.card(_COMMON_CARD)
+        method = d.method() or run_methods(d)[0]
+        count = d.count_of(card) or fitting_count(d, str(card), method)
+        if not state.methods and method == "full" and fitting_count(d, str(card), "full") > count:
+            method = "lora"  # what was described cannot be full training there
+            d.notes.append("took_lora")
+        d.add("estimate_run", with_method(d.workload("estimate_run", gpu=card, n_gpus=count), method))
+        if state.get("power_price") is None:
+            return
+    card = d.card(_COMMON_CARD)
+    price, currency = state.get("power_price"), state.get("power_currency", "USD")
+    amps, volts = (grammar.named(name, "asked").search(lower) for name in ("circuit_amps", "circuit_volts"))
+    for name in d.cards()[:3] or [str(card)]:
+        arguments = {
+            "gpu": name,
+            "n_gpus": d.count_of(name),
+            "power_price": price,
+            "currency": currency if price is not None and currency in _CURRENCIES else None,
+            "hours": state.get("hours"),
+            "utilisation": state.get("utilisation"),
+            "circuit_amps": float(amps[1]) if amps else None,
+            "circuit_volts": float(volts[1]) if volts and amps else None,
+        }
+        d.add("estimate_power", arguments, "side" if d.calls else "main", name)
+
+
+@action("host_memory")
+def host_memory(d: Decider) -> None:
+    """Host memory that offloading takes: of full fine-tuning, the usual meaning, unless a method was named."""
+    card = d.card()
+    base = d.workload("estimate_vram", gpu=card, n_gpus=d.count_of(card))
+    d.add("estimate_vram", with_method(base, d.method() or "full"))
+
+
+@action("check_speed")
+def check_speed(d: Decider) -> None:
+    """A measured speed against the modelled one."""
+    card = d.card(_COMMON_CARD)
+    count = d.count_of(card) or d.state.get("n_gpus") or fitting_count(d, str(card), d.method())
+    told = speed_told(d.turn)
+    if not {"measured_mfu", "tokens_per_second", "tokens_per_second_per_gpu", "step_seconds"} & told.keys():
+        d.know("side")
+    d.add("check_speed", {**d.workload("check_speed", gpu=card, n_gpus=count), **told})
+    d.know("side")
+
+
+@action("check_scaling")
+def check_scaling(d: Decider) -> None:
+    """A measured speed-up over the ratio of GPUs, and what holds it back."""
+    found = scaling_of(d.turn)
+    if found is None:
+        d.know()
+        return
+    speedup, fewer, more = found
+    arguments: dict[str, Any] = {"speedup": speedup, "from_gpus": fewer, "n_gpus": more}
+    if d.model() is not None:
+        arguments = {**d.workload("check_speed", gpu=d.card(_COMMON_CARD)), **arguments}
+    d.add("check_speed", arguments)
+
+
+@action("change")
+def change(d: Decider) -> None:
+    """The same estimate before and after one change: memory, and with a card named the speed too."""
+    found = change_of(d.turn, d.state)
+    if found is None:
+        d.go("fit")
+        return
+    card = d.card()
+    method = d.method() or methods_of(d)[0]
+    count = d.count_of(card)
+    tool = "estimate_run" if card and d.state.get("task") != "inference" else "estimate_vram"
+    base = with_method(d.workload(tool, gpu=card, n_gpus=count or (1 if card else None)), method)
+    for moment, value in (("before", found.before), ("after", found.after)):
+        d.add(tool, {**base, found.argument: value}, "main", f"{moment};{found.argument}={value}")
+
+
+@action("spot_or_not")
+def spot_or_not(d: Decider) -> None:
+    """Expected totals of the same run on spot and on demand, lost work and restarts counted."""
+    card = d.card(_COMMON_CARD)
+    arguments = d.workload("plan_checkpoints", gpu=card, n_gpus=d.count_of(card))
+    if d.model() is None:
+        arguments |= {"model": _STAND_IN, "method": "full"}
+        d.notes.append("spot_stand_in")
+    elif d.method() is None and not d.state.get("tokens"):
+        arguments["method"] = "full"
+    hours = d.state.get("hours") or d.state.get("deadline_hours")
+    if hours:
+        arguments["run_hours"] = float(hours)
+    d.add("plan_checkpoints", {**arguments, "spot_interruptions_per_month": _SPOT_MONTHLY})

@@ -1,0 +1,148 @@
+"""Which quantity a question is about, where its words say so plainly: power, host memory, a speed, a change, spot.
+
+The intents of ``intents.yaml`` weigh cues; these readings are exact and come before them. What they read besides
+(a measured speed, two GPU counts, the ends of a change) is given to the actions of ``act_asked``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from advisor.llm.planner import grammar
+from advisor.llm.planner.mentions import COMPUTED
+from advisor.llm.planner.page import number_word
+from advisor.llm.planner.slots import Slots
+
+_FACTORS = (("doubl", 2.0), ("twice", 2.0), ("2x", 2.0), ("tripl", 3.0), ("quadrupl", 4.0), ("hal", 0.5))
+_KNOBS = (
+    ("micro", "micro_batch"), ("batch", "micro_batch"), ("bs", "micro_batch"), ("seq", "seq_len"),
+    ("context", "seq_len"), ("ctx", "seq_len"), ("token", "seq_len"), ("lora", "lora_rank"), ("rank", "lora_rank"),
+    ("gpu", "n_gpus"), ("card", "n_gpus"), ("node", "n_gpus"),
+)  # fmt: skip
+# What stands where nothing was said: the tools' own defaults.
+_DEFAULTS = {"micro_batch": 1, "seq_len": 2048, "lora_rank": 16, "n_gpus": 1}
+_SHORTEST_LENGTH = 256  # a smaller end of a change is no sequence length
+_MOST_GPUS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of one argument, from a value to another."""
+
+    argument: str
+    before: int
+    after: int
+
+
+def _named(name: str) -> re.Pattern[str]:
+    return grammar.named(name, "asked")
+
+
+def asked_of(turn: Slots, state: Slots) -> str:
+    """The goal that the words of the last message name outright, or ""."""
+    computed = state.model is not None and state.model.kind in COMPUTED
+    if turn.log or "oom" in turn.cues:
+        return ""
+    if computed and turn.get("price_cap_usd") is not None and not state.gpus:
+        return "gpu_select"  # a cap on the price is a choice, whatever else the words say
+    if scaling_of(turn) is not None:
+        return "check_scaling"
+    if computed and speed_told(turn) and _judges(turn):
+        return "check_speed"
+    if _asks_power(turn, state):
+        return "power"
+    if computed and _asks_host_memory(turn, state):
+        return "host_memory"
+    if computed and change_of(turn, state) is not None:
+        return "change"
+    if state.gpus and _named("spot_against").search(turn.lower):
+        return "spot_or_not"
+    return ""
+
+
+def _judges(turn: Slots) -> bool:
+    """Whether a figure is to be judged, rather than computed with ("at 40 % MFU, how long for 1T tokens?")."""
+    computes = turn.cues & {"cost", "how_many", "which_gpu", "how_many_tokens"} or "how long" in turn.lower
+    return _named("judged").search(turn.lower) is not None and not computes
+
+
+def speed_told(turn: Slots) -> dict[str, float]:
+    """A measured speed as arguments of ``check_speed``: MFU, tokens/s, seconds a step, utilisation."""
+    told: dict[str, float] = {}
+    if turn.get("mfu") is not None:
+        told["measured_mfu"] = turn.get("mfu")
+    if turn.get("tokens_per_second"):
+        match = grammar.named("tokens_per_second").search(turn.lower)
+        each = match and _named("per_gpu").match(turn.lower[match.end() :])
+        told["tokens_per_second_per_gpu" if each else "tokens_per_second"] = turn.get("tokens_per_second")
+    if turn.get("micro_batch"):
+        seconds, steps = _named("step_seconds").search(turn.lower), _named("its_per_second").search(turn.lower)
+        if seconds:
+            told["step_seconds"] = float(seconds[1])
+        elif steps and float(steps[1]) > 0:
+            told["step_seconds"] = 1 / float(steps[1])
+    of_cards = re.search(r"gpu|card|nvidia|util", turn.lower) and not turn.get("years")
+    if turn.get("utilisation") is not None and of_cards and not _named("owned").search(turn.lower):
+        told["gpu_utilisation"] = turn.get("utilisation")
+    return told
+
+
+def scaling_of(turn: Slots) -> tuple[float, int, int] | None:
+    """A measured speed-up with the smaller and the larger GPU count, or None where one is not said."""
+    match = _named("speedup").search(turn.lower)
+    percent = None if match else _named("percent_faster").search(turn.lower)
+    if not match and not percent:
+        return None
+    speedup = float(match[1] or match[2]) if match else 1 + float(percent[1]) / 100  # type: ignore[index]  # one is set
+    start, end = (match or percent).span()  # type: ignore[union-attr]
+    rest = turn.lower[:start] + " ; " + turn.lower[end:]
+    counts, nodes = [], False
+    for found in _named("scaled").finditer(rest):
+        count = number_word(found[1] or found[3])
+        nodes = nodes or (found[2] or found[4] or "").startswith(("node", "machine"))
+        if count and count <= _MOST_GPUS:
+            counts.append(count)
+    distinct = sorted(set(counts))
+    if len(distinct) != 2 or not 0 < speedup <= 1.1 * distinct[1] / distinct[0]:
+        return None
+    each = (turn.get("gpus_per_node") or 8) if nodes else 1
+    return speedup, distinct[0] * each, distinct[1] * each
+
+
+def _asks_power(turn: Slots, state: Slots) -> bool:
+    if not (turn.gpus or state.gpus or state.model) or _named("owned").search(turn.lower):
+        return False
+    return _named("power").search(turn.lower) is not None
+
+
+def _asks_host_memory(turn: Slots, state: Slots) -> bool:
+    offloads = "cpu_offload" in state.values
+    return offloads and ("ram_gb" in turn.values or _named("host_memory").search(turn.lower) is not None)
+
+
+def change_of(turn: Slots, state: Slots) -> Change | None:
+    """The change of one argument that a message asks about: "double the batch", "from 4k to 16k context"."""
+    match = _named("from_to").search(turn.lower)
+    if match:
+        word = match[1] or match[4] or match[7] or ""
+        before, after = (int(match[at]) * (1024 if match[at + 1] else 1) for at in (2, 5))
+        argument = _argument(word)
+        if argument == "" and (match[7] or turn.gpus) and after <= _MOST_GPUS and not match[3]:
+            argument = "n_gpus"  # "from 8 to 16 H100"
+        if argument == "" and min(before, after) >= _SHORTEST_LENGTH:
+            argument = "seq_len"
+        return Change(argument, before, after) if argument and before >= 1 and before != after else None
+    match = _named("changed").search(turn.lower)
+    argument = _argument(match[2]) if match else ""
+    if not match or not argument:
+        return None
+    factor = next(factor for head, factor in _FACTORS if match[1].startswith(head))
+    before = state.get(argument) or _DEFAULTS[argument]
+    if argument == "micro_batch" and factor < 1 and before == 1:
+        before = 2  # half of one sample cannot be
+    return Change(argument, int(before), max(1, int(before * factor)))
+
+
+def _argument(word: str) -> str:
+    return next((argument for head, argument in _KNOBS if word.startswith(head)), "")

@@ -1,0 +1,242 @@
+"""Leads that put the quantity asked for first: runs side by side, before and after, host memory, spot or not, energy.
+
+Each takes the outcomes of one goal and gives the parts of the answer's top, the outcomes that are spent by it, and the
+knobs. Numbers are fact references only; which side of a limit a fact is on decides the words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from advisor.llm.planner import grammar
+from advisor.llm.planner.phrases import Outcome, say
+from advisor.llm.planner.slots import Slots
+from tools.memory import verdict_bytes
+
+_ALIKE = 0.1  # hours or money closer than this are about the same
+
+
+@dataclass(slots=True)
+class Lead:
+    """The top of an answer, the outcomes it has told all of, and what to change next."""
+
+    parts: list[str]
+    spent: list[Outcome]
+    knobs: list[str] = field(default_factory=list)
+
+
+def lead_of(goal: str, outcomes: list[Outcome], state: Slots, turn: Slots) -> Lead | None:
+    """The lead of a goal that has one of its own, where its results are there to tell."""
+    make = _LEADS.get(goal)
+    good = [o for o in outcomes if not o.error]
+    return make(good, state, turn) if make and good else None
+
+
+# Runs side by side ------------------------------------------------------------------------------------------------
+
+
+def _runs(outcomes: list[Outcome], state: Slots, turn: Slots) -> Lead | None:
+    runs = [o for o in outcomes if o.call.name == "estimate_run" and o.ref("run_hours") and o.call.part == "main"]
+    if len(runs) < 2 or len({o.call.arguments.get("gpu") for o in runs}) < len(runs) or not state.gpus:
+        return None
+    fitting = [o for o in runs if _fits(o) != "no"]
+    priced = [o for o in fitting if o.ref("run_cost")]
+    parts = [_runs_verdict(fitting, priced, runs)]
+    if not (state.get("tokens") or state.get("samples") or state.get("steps")):
+        parts.append(say("took_tokens", tokens=runs[0].ref("tokens")))
+    parts.append(_runs_table(runs))
+    knobs = [
+        f"{_cards_of(o)}: {line[0].lower()}{line[1:]}"
+        for o in runs
+        for line in o.lines("next_steps")[:1]
+        if len(runs) <= 3
+    ]
+    return Lead(parts, runs, knobs[:3])
+
+
+def _runs_verdict(fitting: list[Outcome], priced: list[Outcome], runs: list[Outcome]) -> str:
+    out = [o for o in runs if o not in fitting]
+    lacking = f" {_list([_cards_of(o) for o in out])} {'does' if len(out) == 1 else 'do'} not hold it." if out else ""
+    if not fitting:
+        return "**None of them holds this job as described**; hours and cost below are what they would be if it fitted."
+    fastest = min(fitting, key=lambda o: _value(o, "run_hours"))
+    if len(fitting) == 1:
+        only = fitting[0]
+        cost = f" and [[{only.ref('run_cost')}]]" if only.ref("run_cost") else ""
+        took = f"in [[{only.ref('run_hours')}]]{cost}"
+        return f"**{_cards_of(only)}: it is the only one that holds the job, {took}.**{lacking}"
+    speed = f"fastest is {_cards_of(fastest)} in [[{fastest.ref('run_hours')}]]"
+    slowest = max(fitting, key=lambda o: _value(o, "run_hours"))
+    if _value(slowest, "run_hours") < (1 + _ALIKE) * _value(fastest, "run_hours"):
+        speed = f"all take about as long (fastest {_cards_of(fastest)}, [[{fastest.ref('run_hours')}]])"
+    if not priced:
+        return f"**{speed[0].upper()}{speed[1:]}.** No price of these cards is held.{lacking}"
+    cheapest = min(priced, key=lambda o: _value(o, "run_cost"))
+    cost = f"[[{cheapest.ref('run_cost')}]] a finished run ([[{cheapest.ref('run_cost')}|range]])"
+    if cheapest is fastest:
+        took = f"in [[{cheapest.ref('run_hours')}]]"
+        return f"**{_cards_of(cheapest)} is both cheapest, at {cost}, and fastest, {took}.**{lacking}"
+    return f"**Cheapest is {_cards_of(cheapest)} at {cost}; {speed}.**{lacking}"
+
+
+def _runs_table(runs: list[Outcome]) -> str:
+    head = "| cards | fits | memory a GPU | of | hours | a finished run | per GPU-hour |"
+    head += "\n|---|---|---:|---:|---:|---:|---:|"
+    rows = []
+    for o in runs:
+        hours, cost, price = o.ref("run_hours"), o.ref("run_cost"), o.ref("usd_per_gpu_hour")
+        cells = [
+            _cards_of(o), _fits(o), f"[[{o.ref('peak_per_gpu')}]]", f"[[{o.ref('usable_memory')}]]",
+            f"[[{hours}]] ([[{hours}|range]])", f"[[{cost}]] ([[{cost}|range]])" if cost else "no price held",
+            f"[[{price}]]" if price else "–",
+        ]  # fmt: skip
+        rows.append("| " + " | ".join(cells) + " |")
+    return "\n".join([head, *rows])
+
+
+def _cards_of(outcome: Outcome) -> str:
+    return f"{outcome.call.arguments.get('n_gpus', 1)}× {outcome.call.arguments.get('gpu')}"
+
+
+def _fits(outcome: Outcome) -> str:
+    """yes, tight or no: the peak against what the card has, as the tools judge it."""
+    peak, usable = outcome.fact("peak_per_gpu"), outcome.fact("usable_memory")
+    if peak is None or usable is None:
+        return "–"
+    judged = verdict_bytes(float(peak["value"]), float(usable["value"]))
+    return {"fits": "yes", "borderline": "tight", "does_not_fit": "no"}[judged]
+
+
+def _ranged(outcome: Outcome, name: str) -> str:
+    return f"[[{outcome.ref(name)}]] ([[{outcome.ref(name)}|range]])"
+
+
+def _value(outcome: Outcome, name: str) -> float:
+    fact = outcome.fact(name)
+    return float(fact["value"]) if fact else float("inf")
+
+
+def _list(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+# Before and after --------------------------------------------------------------------------------------------------
+
+_NAMES = {
+    "micro_batch": "the micro-batch", "seq_len": "the sequence length", "lora_rank": "the LoRA rank",
+    "n_gpus": "the number of GPUs",
+}  # fmt: skip
+_COMPARED = (
+    ("peak_per_gpu", "memory a GPU"), ("tokens_per_second", "speed of the whole job"), ("run_hours", "hours"),
+    ("run_cost", "a finished run"),
+)  # fmt: skip
+
+
+def _change(outcomes: list[Outcome], state: Slots, turn: Slots) -> Lead | None:
+    pair = [o for o in outcomes if o.call.about.startswith(("before;", "after;"))]
+    if len(pair) != 2:
+        return None
+    before, after = pair
+    argument, _, _value_before = before.call.about.partition(";")[2].partition("=")
+    old, new = (f"{o.call.arguments[argument]:,}" for o in pair)
+    name = _NAMES.get(argument, argument)
+    memory = f"memory a GPU goes from [[{before.ref('peak_per_gpu')}]] to [[{after.ref('peak_per_gpu')}]]"
+    usable = after.ref("usable_memory")
+    outcome = {"yes": "which fits", "tight": "borderline for", "no": "too much for"}.get(_fits(after), "")
+    room = f", {outcome} the [[{usable}]] usable" if usable and outcome else ""
+    speed = ""
+    if before.ref("tokens_per_second"):
+        gain = _value(after, "tokens_per_second") / _value(before, "tokens_per_second")
+        rates = f"from [[{before.ref('tokens_per_second')}]] to [[{after.ref('tokens_per_second')}]]"
+        speed = f", and speed {'stays about the same' if abs(gain - 1) < 0.03 else 'goes'} ({rates})"
+        if abs(gain - 1) >= 0.03:
+            speed = f", and speed {'rises' if gain > 1 else 'falls'} {rates}"
+    parts = [f"**Taking {name} from {old} to {new}: {memory}{room}{speed}.**"]
+    rows = [
+        f"| {label} | {_ranged(before, fact)} | {_ranged(after, fact)} |"
+        for fact, label in _COMPARED
+        if before.ref(fact) and after.ref(fact)
+    ]
+    parts.append("\n".join([f"| | {old} | {new} |", "|---|---:|---:|", *rows]))
+    if argument == "micro_batch" and before.ref("tokens_per_second"):
+        parts.append("Halve gradient accumulation with it, and the step sees the same global batch.")
+    knobs = [line for line in after.lines("next_steps") if "spot" not in line.lower()]
+    return Lead(parts, pair, knobs[:2] if _fits(after) != "yes" else [])
+
+
+# Host memory --------------------------------------------------------------------------------------------------------
+
+
+def _host(outcomes: list[Outcome], state: Slots, turn: Slots) -> Lead | None:
+    found = next((o for o in outcomes if o.call.name == "estimate_vram"), None)
+    need = found.fact("host_ram") if found else None
+    if found is None:
+        return None
+    if need is None:
+        return Lead([say("host_none"), found.verdict], [found], found.lines("next_steps")[:2])
+    ref = str(need["id"])
+    method = "full fine-tuning" if found.call.arguments.get("method") == "full" else "this job"
+    has = turn.get("ram_gb") or state.get("ram_gb")
+    told = f"{method} with states offloaded needs about [[{ref}]] of host memory ([[{ref}|range]])"
+    if has is None:
+        lead = f"**{told[0].upper()}{told[1:]}.**"
+    else:
+        low, high = float(need.get("low") or need["value"]), float(need.get("high") or need["value"])
+        given = float(has) * 1e9
+        answer = "Yes" if given >= 1.1 * high else "No" if given < low else "Borderline"
+        lead = f"**{answer}: {told}, and you have {has:g} GB.**"
+    parts = [lead, say("host_use"), f"On the GPU: {found.verdict}"]
+    knobs = [say("host_knobs")] if has is None or float(has) * 1e9 < 1.1 * float(need["value"]) else []
+    return Lead(parts, [found], knobs)
+
+
+# Spot or not --------------------------------------------------------------------------------------------------------
+
+
+def _spot(outcomes: list[Outcome], state: Slots, turn: Slots) -> Lead | None:
+    found = next((o for o in outcomes if o.call.name == "plan_checkpoints" and o.ref("spot_cost")), None)
+    if found is None:
+        return None
+    firm, spot = found.ref("on_demand_cost"), found.ref("spot_cost")
+    cheaper = _value(found, "spot_cost") < _value(found, "on_demand_cost")
+    count = found.call.arguments.get("n_gpus", 1)
+    cards = f"{count}× {found.call.arguments.get('gpu')}"
+    wins = "Spot is cheaper" if cheaper else "On demand is cheaper"
+    lead = (
+        f"**{wins} for [[{found.ref('run_hours')}]] on {cards}: [[{spot}]] expected on spot against [[{firm}]] on "
+        "demand, lost work and restarts counted.**"
+    )
+    rows = [
+        ("price a GPU-hour", "on_demand_usd_per_gpu_hour", "spot_usd_per_gpu_hour"),
+        ("hours until done", "on_demand_wall_hours", "spot_wall_hours"),
+        ("interruptions expected", "on_demand_interruptions", "spot_interruptions"),
+        ("total", "on_demand_cost", "spot_cost"),
+    ]
+    table = ["| | on demand | spot |", "|---|---:|---:|"]
+    refs = [(words, found.ref(firm_name), found.ref(spot_name)) for words, firm_name, spot_name in rows]
+    table += [f"| {words} | [[{left}]] | [[{right}]] |" for words, left, right in refs if left and right]
+    save = f"Save every [[{found.ref('interval')}]]; a reclaim then costs about [[{found.ref('lost_per_failure')}]]."
+    return Lead([lead, "\n".join(table), save, say("spot_needs")], [found], found.lines("next_steps")[:1])
+
+
+# Energy of a run ----------------------------------------------------------------------------------------------------
+
+
+def _energy(outcomes: list[Outcome], state: Slots, turn: Slots) -> Lead | None:
+    run = next((o for o in outcomes if o.call.name == "estimate_run" and o.ref("energy")), None)
+    if run is None:
+        return None
+    energy, carbon = f"[[{run.ref('energy')}]] at the meter", f"[[{run.ref('emissions')}]]"
+    what = f"for [[{run.ref('billed_hours')}]] of {_cards_of(run)}"
+    if grammar.named("emissions", "asked").search(turn.lower):
+        lead = f"**About {carbon}, from {energy}, {what}.**"
+    else:
+        lead = f"**About {energy}, {what}; {carbon} of emissions.**"
+    return Lead([lead, say("grid"), run.verdict], [run])
+
+
+_LEADS: dict[str, Callable[[list[Outcome], Slots, Slots], Lead | None]] = {
+    "compare": _runs, "cost": _runs, "time": _runs, "change": _change, "host_memory": _host,
+    "spot_or_not": _spot, "power": _energy,
+}  # fmt: skip
