@@ -28,7 +28,7 @@ def compare(d: Decider) -> None:
     cards = d.cards()
     if len(cards) > 1 and d.model() is not None and "estimate_run" in d.tools and d.state.get("task") != "inference":
         compare_runs(d, cards[:_MOST_RUNS])
-        if not d.turn.cues & {"cost", "price"}:  # what the sheets say, where more than money is compared
+        if not (d.state.get("tokens") or d.state.get("samples")):  # more than money is compared
             d.add("compare_gpus", {"gpus": cards[:5]}, "line")
         d.whole = True
     elif len(cards) > 1 or (cards and d.state.model is None):
@@ -104,9 +104,16 @@ def network(d: Decider) -> None:
         count = _PER_NODE * nodes
     named = [name for name in d.state.get("links", []) if name.startswith(BETWEEN_NODES) and name not in VAGUE_LINKS]
     rate = _BIT_RATE.search(d.turn.text)
+    extra = {}
+    if str(d.state.get("intra_link", "")).startswith("NVLink") and not load_gpu(str(card)).nvlink_bytes_per_s:
+        extra["intra_link"] = "PCIe"  # what joins these cards; the answer says that they have no NVLink
+        d.notes.append("premise_nvlink")
     for link in named if len(named) > 1 else (d.state.get("inter_link") or (rate and rate[0]) or None,):
         each = max(1, count // (nodes or 2)) if link and count <= _PER_NODE else None  # "two boxes over 10GbE"
-        arguments = {"gpus_per_node": each, **d.workload("check_interconnect", gpu=card, n_gpus=count, inter_link=link)}
+        arguments = {
+            "gpus_per_node": each,
+            **d.workload("check_interconnect", gpu=card, n_gpus=count, inter_link=link, **extra),
+        }
         d.add("check_interconnect", arguments, "main", link or "")
     d.know("side")
 
@@ -187,7 +194,7 @@ def driver(d: Decider) -> None:
     cards: list[str | None] = [*d.cards()[:2]] or [None]
     for card in cards if d.cards() or any(arguments.values()) else ():
         d.add("check_compatibility", {**arguments, "gpu": card})
-    d.know("side" if d.calls else "main")
+    d.know("side" if d.calls else "main", explained=True)
     if d.model() is not None and state.methods:
         d.go("fit")
 

@@ -193,4 +193,4 @@ def oom(d: Decider) -> None:
     log = d.turn.log.lower()
     plain = "tried to allocate" in log or "out of memory" in log  # such a log needs no reading up on
     if "pool" in d.turn.cues or not plain:
-        d.know("side")
+        d.know("side", explained=True)

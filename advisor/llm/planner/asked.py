@@ -56,7 +56,7 @@ def asked_of(turn: Slots, state: Slots) -> str:
         return "host_memory"
     if computed and change_of(turn, state) is not None:
         return "change"
-    if state.gpus and _named("spot_against").search(turn.lower):
+    if state.gpus and grammar.seen("spot_against", turn.lower):
         return "spot_or_not"
     return ""
 
@@ -90,8 +90,8 @@ def speed_told(turn: Slots) -> dict[str, float]:
 
 def scaling_of(turn: Slots) -> tuple[float, int, int] | None:
     """A measured speed-up with the smaller and the larger GPU count, or None where one is not said."""
-    match = _named("speedup").search(turn.lower)
-    percent = None if match else _named("percent_faster").search(turn.lower)
+    match = grammar.seen("speedup", turn.lower)
+    percent = None if match else grammar.seen("percent_faster", turn.lower)
     if not match and not percent:
         return None
     speedup = float(match[1] or match[2]) if match else 1 + float(percent[1]) / 100  # type: ignore[index]  # one is set
@@ -113,17 +113,17 @@ def scaling_of(turn: Slots) -> tuple[float, int, int] | None:
 def _asks_power(turn: Slots, state: Slots) -> bool:
     if not (turn.gpus or state.gpus or state.model) or _named("owned").search(turn.lower):
         return False
-    return _named("power").search(turn.lower) is not None
+    return grammar.seen("power", turn.lower) is not None
 
 
 def _asks_host_memory(turn: Slots, state: Slots) -> bool:
-    offloads = "cpu_offload" in state.values
-    return offloads and ("ram_gb" in turn.values or _named("host_memory").search(turn.lower) is not None)
+    offloads = "cpu_offload" in state.values and not turn.cues & {"killed", "storage"}
+    return offloads and ("ram_gb" in turn.values or grammar.seen("host_memory", turn.lower) is not None)
 
 
 def change_of(turn: Slots, state: Slots) -> Change | None:
     """The change of one argument that a message asks about: "double the batch", "from 4k to 16k context"."""
-    match = _named("from_to").search(turn.lower)
+    match = grammar.seen("from_to", turn.lower)
     if match:
         word = match[1] or match[4] or match[7] or ""
         before, after = (int(match[at]) * (1024 if match[at + 1] else 1) for at in (2, 5))
@@ -133,7 +133,7 @@ def change_of(turn: Slots, state: Slots) -> Change | None:
         if argument == "" and min(before, after) >= _SHORTEST_LENGTH:
             argument = "seq_len"
         return Change(argument, before, after) if argument and before >= 1 and before != after else None
-    match = _named("changed").search(turn.lower)
+    match = grammar.seen("changed", turn.lower)
     argument = _argument(match[2]) if match else ""
     if not match or not argument:
         return None

@@ -32,6 +32,8 @@ TALK = frozenset(
         *("oom", "killed", "network", "log", "compare", "storage"),
     )
 )
+# Goals whose tools say why themselves: a passage beside them must be on the point.
+NUMERIC = ("check_speed", "check_scaling", "power", "host_memory", "change", "spot_or_not", "interconnect", "price")
 _SHAPE = ("n_layers", "hidden_size", "n_heads", "vocab_size", "n_experts", "experts_per_token")
 _FALLBACKS = {
     "plan_parallelism": "estimate_vram", "launch_plan": "estimate_vram", "diagnose_oom": "estimate_vram",
@@ -110,7 +112,7 @@ class Decider:
         for premise in wrong:
             self.add("compare_gpus", {"gpus": [premise.gpu]}, "premise")
         if (self.turn.cues & {"why", "question_of_truth"} or unknown_models) and self.goals:
-            self.know("side")
+            self.know("side", explained=not self.whole and self.goals[0] not in NUMERIC)
         calls = self._unique()
         status = "answered" if calls and not self.question else "needs_input"
         if any(call.part != "side" for call in calls):
@@ -151,9 +153,12 @@ class Decider:
         kept = {key: value for key, value in arguments.items() if key in fields(tool) and value is not None}
         self.calls.append(Call(tool, kept, part, about))
 
-    def know(self, part: Part = "main") -> None:
-        """Search the knowledge base with the asker's words; beside figures only for what is on the point asked."""
-        if part == "side" and not on_point(self.query(), self.turn):
+    def know(self, part: Part = "main", explained: bool = False) -> None:
+        """Search the knowledge base with the asker's words; beside figures only for what is on the point asked.
+
+        ``explained``: an explanation is asked for outright, or a failure described, so that any close passage may help.
+        """
+        if part == "side" and not explained and not on_point(self.query(), self.turn):
             return
         self.add("search_knowledge", {}, part)
 

@@ -76,6 +76,14 @@ def named(name: str, section: str = "patterns", index: int = 0) -> re.Pattern[st
     return re.compile(_expand(found if isinstance(found, str) else found[index]), re.ASCII)
 
 
+def seen(name: str, text: str, section: str = "asked") -> re.Match[str] | None:
+    """The first match of a named pattern, looked for only where one of its ``asked_hints`` stands in the text."""
+    hints = data("patterns")["asked_hints"].get(name)
+    if hints is not None and not any(hint in text for hint in hints):
+        return None
+    return named(name, section).search(text)
+
+
 def names(section: str) -> list[tuple[str, int]]:
     """The names of a section of ``patterns.yaml`` with the index of each of their patterns, in order."""
     table = data("patterns")[section]

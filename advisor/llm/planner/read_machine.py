@@ -19,6 +19,8 @@ _PORT_PER_GPU = 200  # Gbit/s; ports this wide are RoCE, one a GPU, in the table
 def read_networks(page: Page, values: dict[str, Any]) -> None:
     """Rates beside a word for a network, read before cards and memory: "a 10 gig link" is no A10 and no 10 GB."""
     for name in ("network_rate", "network_rate_after"):
+        if grammar.seen(name, page.text, "patterns") is None:
+            continue
         for match in page.all(name):
             if grammar.named("infiniband").search(page.text[match.end() : match.end() + 12]):
                 continue  # "100 gbit link, infiniband": read with its family

@@ -75,7 +75,8 @@ def compose(plan: Plan, outcomes: list[Outcome], state: Slots, turn: Slots) -> R
         parts_of["line"] = []
         main, side = side[:1], side[1:]
     parts = [*_openers(turn), *_premises(plan, outcomes), *_unknown(plan, turn)]
-    parts += [say(note, language) for note in plan.notes]
+    card = state.gpu.argument if state.gpu else ""
+    parts += [say(note, language, gpu=card) for note in plan.notes]
     lead = lead_of(plan.goal, main, state, turn) or Lead([], [])
     parts += lead.parts
     told, main = main, [o for o in main if o not in lead.spent]
