@@ -210,7 +210,7 @@ def say_scaling(result: ToolResult, speedup: float, fewer: int, more: int, expec
     efficiency = speedup / ratio
     fixed = max(0.0, (1 / speedup - 1 / ratio) / (1 - 1 / ratio))
     result.sources.append(_SOURCES["amdahl"])
-    _add(result, "measured_scaling_efficiency", efficiency * 100, "%", kind="exact", label="scaling efficiency, measured",
+    _add(result, "measured_scaling_efficiency", efficiency * 100, "%", kind="exact", label="efficiency measured",
          basis=f"{speedup:g} / ({more} / {fewer})")  # fmt: skip
     _add(result, "speedup", speedup, "x", kind="quoted", label="speed-up measured")
     _add(result, "worth", fewer * speedup, "", kind="exact", label="GPUs' worth of speed",
@@ -218,8 +218,8 @@ def say_scaling(result: ToolResult, speedup: float, fewer: int, more: int, expec
     _add(result, "fixed_part", fixed * 100, "%", kind="exact", label=f"of the step on {fewer} GPUs that stays",
          basis="Amdahl: (1/speed-up - 1/ratio) / (1 - 1/ratio)")  # fmt: skip
     said = (
-        f"{more} GPUs at [[speedup]] the speed of {fewer} is a scaling efficiency of [[measured_scaling_efficiency]]: they do "
-        "the work of [[worth]] GPUs"
+        f"{more} GPUs at [[speedup]] the speed of {fewer} is a scaling efficiency of "
+        "[[measured_scaling_efficiency]]: they do the work of [[worth]] GPUs"
     )
     judgement = ""
     if expected is not None and expected.before is not None:
