@@ -18,6 +18,7 @@ from advisor.settings import program_version, read_settings
 from advisor.turn import Desk
 from integrations import hub
 from integrations.http import openapi, problems
+from integrations.http.balance import Balance, shared_file
 from integrations.http.drain import draining
 from integrations.http.frame import Frame
 from integrations.http.mcp_mount import McpMount
@@ -60,7 +61,8 @@ def create_app(settings: ServiceSettings | None = None, desk: Desk | None = None
     app.router.routes.append(Route("/mcp", mcp, methods=["GET", "POST", "DELETE"], include_in_schema=False))
     problems.install(app)
     openapi.install(app)
-    app.add_middleware(Frame, metrics=service.metrics, body_bytes=settings.body_bytes)
+    balance = Balance(shared_file(settings.workers))
+    app.add_middleware(Frame, metrics=service.metrics, body_bytes=settings.body_bytes, balance=balance)
     return app
 
 

@@ -16,6 +16,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from advisor.database import StoreUnavailable
+from integrations.http.balance import Balance
 from integrations.http.metrics import Metrics
 from integrations.http.problems import OPENAI_PATHS, openai_error
 from integrations.http.tracing import end_request, request_span
@@ -40,8 +41,9 @@ _QUIET = frozenset({"/livez", "/readyz", "/metrics"})
 class Frame:
     """The outermost layer of the app."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, body_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, body_bytes: int, balance: Balance | None = None) -> None:
         self._app, self._metrics, self._body_bytes = app, metrics, body_bytes
+        self._balance = balance or Balance()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -58,12 +60,16 @@ class Frame:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode()), *_HEADERS]
+                if self._balance.too_many():
+                    message["headers"].append((b"connection", b"close"))
             await send(message)
 
         with request_span(scope["method"], Headers(scope=scope)) as span:
+            self._balance.begin()
             try:
                 await self._guarded(scope, receive, sending, lambda: status, request_id)
             finally:
+                self._balance.end()
                 end_request(span, scope["method"], route_of(scope), status)
                 self._account(scope, status, time.perf_counter() - begun, request_id)
 
