@@ -1,7 +1,9 @@
 """Articles, checked claims and their full-text index: the part of the build that ``knowledge.search`` reads.
 
-Articles are Markdown files with a YAML head (id, title, summary, synonyms, sources, as_of); claims and synonyms are
-YAML. FTS5 with Porter stemming indexes both, so "sharding" finds "sharded".
+Articles are Markdown files with a YAML head (id, title, summary, synonyms, asked, sources, as_of): ``synonyms`` are
+what the subject is called, ``asked`` are questions and complaints that it answers, one a line, in the words of people
+who do not know its name. Claims and synonyms are YAML. FTS5 with Porter stemming indexes the words of both, so
+"sharding" finds "sharded"; the topic model ranks articles.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+from knowledge import topic_model
 
 DATA = Path(__file__).parent / "data"
 VERDICTS = ("right", "wrong", "misleading", "depends")
@@ -26,11 +30,12 @@ def add_articles(db: Any) -> None:
             {
                 **article,
                 "synonyms": "; ".join(map(str, article["synonyms"])),
+                "asked": "\n".join(article["asked"]),
                 "sources": json.dumps(article["sources"]),
             },
             pk="id",
         )
-    db["articles"].enable_fts(["title", "summary", "synonyms", "body"], tokenize=_TOKENIZER)
+    db["articles"].enable_fts(["title", "summary", "synonyms", "asked", "body"], tokenize=_TOKENIZER)
     claims = read_yaml("claims")
     for number, claim in enumerate(claims):
         row = {key: claim[key] for key in ("id", "topic", "article", "claim", "figures", "verdict", "sum", "as_of")}
@@ -47,6 +52,8 @@ def add_articles(db: Any) -> None:
     db["claims"].enable_fts(["claim", "figures", "sum"], tokenize=_TOKENIZER)
     synonyms = [{"said": said, "meant": " ".join(meant)} for said, meant in read_yaml("synonyms").items()]
     db["synonyms"].insert_all(synonyms, pk="said")
+    off_topic = [line for lines in read_yaml("off_topic").values() for line in lines]
+    topic_model.add_topics(db, articles, [(row["said"], row["meant"]) for row in synonyms], off_topic)
     db.execute("create virtual table articles_words using fts5vocab(articles_fts, row)")
     db.execute("create virtual table claims_words using fts5vocab(claims_fts, row)")
 
@@ -57,7 +64,7 @@ def read_yaml(name: str) -> Any:
 
 
 def read_article(file: Path) -> dict[str, Any]:
-    """One article: the fields of its head, and ``body``."""
+    """One article: the fields of its head, ``asked`` as a list, and ``body``."""
     parts = re.split(r"^---\n", file.read_text(encoding="utf-8"), maxsplit=2, flags=re.MULTILINE)
     head: dict[str, Any] = yaml.safe_load(parts[1])
-    return {**head, "body": parts[2].strip()}
+    return {**head, "asked": head["asked"].splitlines(), "body": parts[2].strip()}

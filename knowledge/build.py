@@ -48,7 +48,8 @@ def data_version() -> str:
     """Hash of every data file and of the builder: changes whenever the built content could."""
     digest = hashlib.sha256()
     code = [Path(__file__), Path(name_index.__file__), Path(name_index.__file__).with_name("name_keys.py")]
-    code.append(Path(article_tables.__file__))
+    ranking = ("article_tables", "topic_features", "topic_model", "words")
+    code += [Path(__file__).with_name(f"{name}.py") for name in ranking]
     for file in sorted([*DATA.rglob("*"), *code]):
         if file.is_file():
             digest.update(file.name.encode() + b"\0" + file.read_bytes())

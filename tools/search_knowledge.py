@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from knowledge.search import claim_proof, search, telling_sentence
+from knowledge.search import SURE, claim_proof, search, telling_sentence
 from knowledge.sources import source
 from knowledge.types import Passage
 from tools.errors import MissingValue
@@ -23,6 +23,8 @@ _UNITS: dict[str, tuple[Unit, float]] = {
 _VERDICTS = {
     "right": "is right", "wrong": "is wrong", "misleading": "is misleading", "depends": "depends on what it leaves out",
 }  # fmt: skip
+
+_LOOSE = Warn(code="loosely_related", text="The passages are the nearest, but may not be what was asked.")
 
 
 class SearchKnowledgeInput(BaseModel):
@@ -59,8 +61,9 @@ class SearchKnowledgeResult(ToolResult):
 def search_knowledge(given: SearchKnowledgeInput) -> SearchKnowledgeResult:
     """Explain a concept, or check a claim that somebody read: passages with citations, verdicts with their sums.
 
-    Full-text search (BM25 with stemming and synonyms) over curated, dated articles and over claims whose arithmetic was
+    Search over curated, dated articles, by a model of how people ask for them, and over claims whose arithmetic was
     redone. It explains; it does not estimate: for memory, hours, prices or links of a given job call the other tools.
+    Where nothing fits it says so; warning ``loosely_related`` marks passages that are only the nearest.
     """
     if not given.query.strip():
         raise MissingValue("missing_argument", "'query' is empty.", field="query", hint="Ask in a few words.")
@@ -72,9 +75,11 @@ def search_knowledge(given: SearchKnowledgeInput) -> SearchKnowledgeResult:
             suggestions=["What fills GPU memory in training?", "Do I need InfiniBand for two nodes?"],
         )
     best = passages[0]
-    detail = _detail(given.query, best)
+    sure = best.kind == "claim" or best.score >= SURE
+    detail = _detail(given.query, best) if sure else []
     result = SearchKnowledgeResult(
-        verdict=_verdict(best) + (" [[detail]]" if detail else ""),
+        verdict=_verdict(best, sure) + (" [[detail]]" if detail else ""),
+        warnings=[] if sure else [_LOOSE],
         facts=[fact for number, passage in enumerate(passages, 1) for fact in _facts(number, passage)] + detail,
         steps=[step for passage in passages if (step := _step(passage))],
         sources=_sources(passages),
@@ -90,8 +95,10 @@ def search_knowledge(given: SearchKnowledgeInput) -> SearchKnowledgeResult:
     return result
 
 
-def _verdict(best: Passage) -> str:
+def _verdict(best: Passage, sure: bool) -> str:
     """The direct answer: a claim's verdict and sum, or the summary of the article, as references to quoted facts."""
+    if not sure:
+        return f"No article answers just that; the nearest is “{best.title}”: [[passage_1]]"
     if best.kind == "claim" and best.verdict:
         # The claim itself is repeated: a bare "right" would answer the opposite where a question turned it round.
         return f"“[[claim_1]]” {_VERDICTS[best.verdict]}. [[passage_1]]"

@@ -16,7 +16,7 @@ SOURCES = {row["id"]: row for name in ("sources", "sources_articles") for row in
 @pytest.mark.parametrize("name", ARTICLES)
 def test_an_article_has_its_head_its_sources_and_a_readable_length(name):
     article = ARTICLES[name]
-    assert set(article) == {"id", "title", "summary", "synonyms", "sources", "as_of", "body"}
+    assert set(article) == {"id", "title", "summary", "synonyms", "asked", "sources", "as_of", "body"}
     assert article["id"] == name
     assert date(2026, 1, 1) <= date.fromisoformat(article["as_of"]) <= date.today()  # noqa: DTZ011
     assert article["sources"]
@@ -24,6 +24,8 @@ def test_an_article_has_its_head_its_sources_and_a_readable_length(name):
     assert 120 <= len(article["body"].split()) <= 430
     assert 12 <= len(article["summary"].split()) <= 70
     assert len(article["synonyms"]) >= 8
+    # Questions and complaints in the words of people who do not know its name: what the search learns from.
+    assert len(set(article["asked"])) == len(article["asked"]) >= 24
 
 
 _NUMBER = r"\d[\d,]*(?:\.\d+)?(?:e\d+)?"

@@ -5,12 +5,15 @@ import re
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
 import evals
+from knowledge import topic_model
 from knowledge.article_tables import DATA, read_article, read_yaml
-from knowledge.search import article, claim, claim_proof, search
+from knowledge.search import SURE, article, claim, claim_proof, search
+from knowledge.topic_features import run_counts, term_counts, weighted
 
 CASES = yaml.safe_load((Path(evals.__file__).parent / "data" / "retrieval.yaml").read_text(encoding="utf-8"))
 TITLES = {file.stem: read_article(file)["title"] for file in (DATA / "articles").glob("*.md")}
@@ -45,11 +48,52 @@ def test_they_are_found_with_real_questions_added():
 
 
 def test_held_out_phrasings_find_their_article():
-    # Written after the synonyms, oblique on purpose and never tuned for: 76 % at first sight, and 76 % with a leg of
-    # sentence embeddings added (all-MiniLM-L6-v2, ranks fused), which therefore was left out.
+    # Written after the synonyms and oblique on purpose. BM25 alone: 76 %; the topic model at first sight: 98 %.
     recall, missed = recall_at_3(CASES["holdout"])
     assert len(CASES["holdout"]) >= 30
-    assert recall >= 0.76, missed
+    assert recall >= 0.95, missed
+
+
+def test_a_strangers_phrasings_find_their_article():
+    # By an author who had not seen the search. BM25 alone: 85 %, sentence embeddings (all-MiniLM-L6-v2) of the same
+    # texts 78 %, ranks fused 84 %; the topic model 96 %, and with embeddings added one question more of 122, which
+    # does not earn a package of 84 MB that brings torch.
+    recall, missed = recall_at_3(CASES["oblique"])
+    assert len(CASES["oblique"]) == 80
+    assert recall >= 0.95, missed
+
+
+def test_what_no_article_answers_is_not_answered():
+    sure = [ask for ask in CASES["off_topic"] if any(p.score >= SURE for p in search(ask, 3))]
+    shown = [ask for ask in CASES["off_topic"] if search(ask, 3)]
+    assert len(CASES["off_topic"]) >= 39
+    assert len(sure) <= 5, sure
+    assert len(shown) <= 20, shown
+
+
+def test_what_an_article_answers_is_answered_without_hedging():
+    asked = [row["ask"] for name in ("suite", "real", "holdout", "oblique") for row in CASES[name]]
+    hedged = [ask for ask in asked if not any(p.score >= SURE for p in search(ask, 3))]
+    assert len(hedged) <= 0.05 * len(asked), hedged
+
+
+@pytest.mark.slow
+def test_the_topic_model_has_learnt_more_than_its_own_lines():
+    # A fifth of the phrasings of every article is kept back, the model fitted without them, and asked with them. Each
+    # has one right article only, although two often answer, so this is a lower bound. BM25 on the articles finds 74 %.
+    articles = [read_article(file) for file in sorted((DATA / "articles").glob("*.md"))]
+    held = [(ask, number) for number, whole in enumerate(articles) for ask in whole["asked"][::5]]
+    kept = [{**whole, "asked": [ask for place, ask in enumerate(whole["asked"]) if place % 5]} for whole in articles]
+    said = [(phrase, " ".join(meant)) for phrase, meant in read_yaml("synonyms").items()]
+    lines = [line for number, whole in enumerate(kept) for line in topic_model.lines(whole, number)]
+    rarity, table = topic_model.fit(lines, len(articles), said)
+    place = {feature: row for row, feature in enumerate(rarity)}
+    found = 0
+    for ask, number in held:
+        values = weighted(term_counts(ask, said), rarity) | weighted(run_counts(ask), rarity)
+        scores = sum(value * table[place[feature]] for feature, value in values.items())
+        found += number in np.argsort(-np.asarray(scores))[:3] if values else 0
+    assert found >= 0.79 * len(held), found / len(held)
 
 
 def test_no_phrasing_shares_a_word_with_its_title():
