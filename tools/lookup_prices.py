@@ -41,6 +41,7 @@ class LookupPricesInput(BaseModel):
     n_gpus: int | None = Field(default=None, ge=1, le=100_000, description="Machines with at least so many GPUs.")
     hours: float | None = Field(default=None, gt=0, le=1e6, description="Also price so many hours of n_gpus.")
     gpu_hours: float | None = Field(default=None, gt=0, le=1e12, description="Also price so many GPU-hours.")
+    price: float | None = Field(default=None, ge=0, le=1e5, description="USD per GPU-hour offered to you.")
     live: bool = Field(default=False, description="Only offers fetched from live sources within a day.")
     max_age: str | float | None = Field(
         default=None, description="Only offers at most this old: '7 days', '12h'; a number is days."

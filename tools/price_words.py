@@ -144,6 +144,12 @@ def _costs(result: LookupPricesResult, asked: Asked) -> None:
     amount = given.gpu_hours or (given.hours * (given.n_gpus or 1) if given.hours else None)
     if not amount:
         return
+    if given.price is not None:
+        result.facts.append(
+            Fact(id="cost_at_price", name="cost_at_price", value=given.price * amount, unit="USD", kind="exact",
+                 label="at the price offered", basis=f"{amount:g} GPU-hours x {given.price:g} USD",
+                 about=[asked.card.id] if asked.card else [])
+        )  # fmt: skip
     words = f"{given.gpu_hours:g} GPU-hours" if given.gpu_hours else f"{given.hours:g} h x {given.n_gpus or 1} GPUs"
     for name, of in (("cost_at_cheapest", "usd_per_gpu_hour"), ("cost_at_median", "median_on_demand")):
         price = next((fact for fact in result.facts if fact.id == of), None)
@@ -284,6 +290,8 @@ def _verdict(result: LookupPricesResult, asked: Asked, change: Moved | None) -> 
         parts.append("Median on demand [[median_on_demand]] over [[providers]] providers ([[median_on_demand|range]]).")
     if any(fact.id == "cost_at_cheapest" for fact in result.facts):
         parts.append("For the time asked: [[cost_at_cheapest]] there.")
+    if any(fact.id == "cost_at_price" for fact in result.facts):
+        parts.insert(0, "At the price you name it comes to [[cost_at_price]].")
     return " ".join(parts)
 
 

@@ -51,6 +51,7 @@ class EstimatePowerInput(BaseModel):
     load: float | None = Field(default=None, gt=0, le=1, description="Of design power in training; default 0.8.")
     pue: float | None = Field(default=None, ge=1, le=3, description="Building over machines; default 1.54, home 1.")
     grid_kg_per_kwh: float | None = Field(default=None, ge=0, le=2, description="CO2e a kWh; default 0.37.")
+    circuits: bool | None = Field(default=None, description="List usual circuits; default for desktop cards.")
     circuit_volts: float | None = Field(default=None, gt=0, le=1000, description="Of the circuit to judge.")
     circuit_amps: float | None = Field(default=None, gt=0, le=1000, description="Its breaker's rating.")
 
@@ -111,11 +112,12 @@ def estimate_power(given: EstimatePowerInput) -> EstimatePowerResult:
         sources=_sources(gpu, desktop),
     )
     asked = given.circuit_amps is not None
+    listed = asked or (desktop if given.circuits is None else given.circuits)
     result.tables = [_spans_table(facts, given.currency if given.power_price is not None else "USD", hours)]
-    if desktop or asked:
+    if listed:
         result.tables.insert(0, _circuit_table(given, draw))
         result.sources.insert(0, _SOURCES[0])
-    result.verdict = _verdict(given, gpu, draw, facts, hours, desktop or asked)
+    result.verdict = _verdict(given, gpu, draw, facts, hours, listed)
     result.next_steps = _next(given, gpu, draw, facts, desktop)
     result.facts = facts.found
     result.suggestions = ["With power at 0.15 USD/kWh?", "Is owning cheaper than renting?", "At a 300 W power limit?"]

@@ -112,7 +112,7 @@ def plan_checkpoints(given: PlanCheckpointsInput) -> PlanCheckpointsResult:
     short = broken.interval_hours >= 0.999 * course.hours and given.interval is None
     saved = "Save once, at the end: the run is shorter than the best interval" if short else "Save every [[interval]]"
     result.verdict = (
-        f"{saved}, when {doing(job, inside=True)}: a resumable checkpoint is [[checkpoint_bytes]] "
+        f"{doing(job)}: {saved[0].lower()}{saved[1:]}. A resumable checkpoint is [[checkpoint_bytes]] "
         "([[weights_only_bytes]] without optimizer states) and takes [[write_seconds]] to write; failures, restarts "
         "and saves together add [[overhead]] to the run."
     )

@@ -32,6 +32,7 @@ _FORMULAS = [
 ]
 
 
+LONG_HOURS = 96.0  # beyond these, days are said as well
 SMALL = 0.005  # parts below this share of a bill are shown as one line
 
 
@@ -245,7 +246,8 @@ def _steps(run: Course) -> list[Step]:
 def _verdict(run: Course, fits: str) -> str:
     job, where = run.job, cards(run.job.n_gpus, run.gpu)
     what = f"{doing(job)} on [[tokens]] with {where}"
-    took = "takes [[run_hours]]" if run.given_mfu else "takes about [[run_hours]] ([[run_hours|range]])"
+    days = ", [[run_hours|days]]" if run.hours > LONG_HOURS else ""
+    took = f"takes [[run_hours]]{days}" if run.given_mfu else f"takes about [[run_hours]]{days} ([[run_hours|range]])"
     if run.basis is None:
         text = f"{what} {took}; no price of this card is in the book, so no cost is given."
     else:

@@ -15,7 +15,7 @@ from tools.throughput import estimate_throughput, software_of
 
 _OWN = frozenset(
     {"measured_mfu", "tokens_per_second", "tokens_per_second_per_gpu", "step_seconds", "gpu_utilisation", "speedup",
-     "from_gpus"}
+     "from_gpus", "tflops_per_gpu"}
 )  # fmt: skip
 
 
@@ -28,6 +28,7 @@ class CheckSpeedInput(ClusterInput):
     measured_mfu: float | None = Field(default=None, gt=0, le=1, description="Model FLOPs utilisation seen, 0-1.")
     tokens_per_second: float | None = Field(default=None, gt=0, description="Of the whole job, as seen.")
     tokens_per_second_per_gpu: float | None = Field(default=None, gt=0, description="Of one GPU, as seen.")
+    tflops_per_gpu: float | None = Field(default=None, gt=0, le=1e5, description="Model TFLOP/s of one GPU, as seen.")
     step_seconds: float | None = Field(default=None, gt=0, description="Of one optimizer step, as seen.")
     gpu_utilisation: float | None = Field(default=None, ge=0, le=1, description="What nvidia-smi shows, 0-1.")
     speedup: float | None = Field(default=None, gt=0, le=100_000, description="Speed on n_gpus over that on from_gpus.")
@@ -96,6 +97,8 @@ def _measured(
     if rate is None and given.step_seconds is not None:
         rate = tokens_per_step / given.step_seconds / n_gpus
     mfu = given.measured_mfu
+    if mfu is None and given.tflops_per_gpu is not None:
+        mfu = given.tflops_per_gpu * 1e12 / peak
     if mfu is None and rate is not None:
         mfu = rate * flops_per_token / peak
     if mfu is not None and mfu > 1:
@@ -106,7 +109,8 @@ def _measured(
         )  # fmt: skip
     if rate is None and mfu is not None:
         rate = mfu * peak / flops_per_token
-    return Measured(mfu, rate, given.measured_mfu is not None, given.gpu_utilisation)
+    told = given.measured_mfu is not None or given.tflops_per_gpu is not None
+    return Measured(mfu, rate, told, given.gpu_utilisation)
 
 
 def _scaling(given: CheckSpeedInput) -> CheckSpeedResult:

@@ -20,6 +20,7 @@ SOURCES = (
     SourceRef(id="pytorch-memory", title="PyTorch CUDA memory management", as_of="2026-11-30",
               url="https://pytorch.org/docs/stable/notes/cuda.html#memory-management"),
 )  # fmt: skip
+GIB = 2.0**30
 SMALL = 250_000_000  # elements; a gigabyte takes a second on a slow link
 EVAL_BATCH = 8  # per device, the default of Transformers' Trainer
 UNEXPLAINED = 1.35  # held over modelled: beyond this the run is not the one described
@@ -41,6 +42,9 @@ def write(
     if bill is not None:
         result.facts += _modelled(bill, cause)
         result.tables.append(_bill(bill, report))
+    said = _said(report)
+    if said is not None:
+        result.tables.insert(0, said)
     if match is not None:
         result.facts.append(_fact("tensor_bytes", match.nbytes, f"{match.what}: {match.formula}", kind="exact"))
         result.steps.append(
@@ -54,6 +58,8 @@ def write(
             f"Then {knob.said} ({knob.argument}={knob.value}): [[knob_{place}]] per GPU, [[knob_{place}_saving]] less."
         )
     result.next_steps += _extra(report, cause, job, bill, match)
+    if report.kind == "gpu" and job is None and cause.name in ("shortage", "fragmentation"):
+        result.next_steps += _USUAL
     if host_ram_gb is not None and bill is not None and bill.host_ram_bytes:
         result.facts.append(_fact("host_ram_given", host_ram_gb * 1e9, "host memory of the machine", kind="exact"))
         result.facts.append(_fact("host_ram_needed", bill.host_ram_bytes, "host memory that offloading needs"))
@@ -125,6 +131,48 @@ def _modelled(bill: MemoryBill, cause: Cause) -> list[Fact]:
                   kind="modelled", basis="modelled_peak before and after"),
         ]  # fmt: skip
     return facts
+
+
+# Without a workload nothing can be computed; what each knob takes off, largest first, with the exact setting.
+_USUAL = (
+    "Largest first, where they apply: QLoRA (load_in_4bit) holds the base in a quarter of 16 bits and no optimizer "
+    "states; LoRA leaves 2 of 16 bytes a weight.",
+    "Full training: optim=adamw_8bit takes 6 of 16 bytes a weight off; FSDP or ZeRO-3 divides all 16 by the GPUs.",
+    "per_device_train_batch_size=1 with accumulation, gradient_checkpointing=True: activations to a fraction.",
+    "Vocabularies above 100,000: a fused loss (use_liger_kernel=True) keeps logits from being whole. Then shorten.",
+    "Name model, method, length and batch, and each is computed.",
+)
+_MEANING = (
+    ("tried", "asked for", "one piece, now"),
+    ("free", "free on the card", "held by nobody"),
+    ("allocated", "allocated by PyTorch", "live tensors: weights, gradients, states, activations"),
+    ("reserved_unallocated", "reserved, unused", "kept in pieces by the allocator; expandable segments join them"),
+    ("others", "other processes", "not this job: see nvidia-smi"),
+    ("capacity", "the card", "as CUDA sees it"),
+)  # fmt: skip
+_ENOUGH_FIGURES = 3
+
+
+def _said(report: Report) -> Table | None:
+    """The message's own figures with what each means, in its own unit."""
+    if report.kind != "gpu":
+        return None
+    rows: list[list[float | int | str | bool | None]] = []
+    for name, words, meaning in _MEANING:
+        value = getattr(report, name)
+        if value is not None and (name != "others" or value > 0.5 * GIB):
+            rows.append([words, f"{value / GIB:.2f} GiB", meaning])
+    if report.process and report.allocated is not None:
+        rest = report.process - report.allocated - (report.reserved_unallocated or 0.0)
+        if rest > 0.05 * GIB:
+            rows.insert(
+                -1, ["CUDA context and libraries", f"{rest / GIB:.2f} GiB", "not PyTorch's: kernels, NCCL, cuBLAS"]
+            )
+    if len(rows) < _ENOUGH_FIGURES:
+        return None
+    columns = [Column(key="what", label="the message"), Column(key="bytes", label="bytes"),
+               Column(key="meaning", label="what it is")]  # fmt: skip
+    return Table(id="message", title="What the message says", columns=columns, rows=rows)
 
 
 def _bill(bill: MemoryBill, report: Report) -> Table:

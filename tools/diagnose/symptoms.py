@@ -18,6 +18,7 @@ _MOMENTS = (
     ("eval", r"\beval(?:uation|uating)?\b|\bvalidation\b|compute_metrics"),
     ("climbs", r"\b(?:climb|creep|grow|grew|ris(?:e|es|ing)\b|increas|leak|keeps? going up|goes up)\w*|over time"),
     ("load", r"\bload(?:s|ed|ing)?\b(?!er)|from_pretrained"),
+    ("varying", r"\b(?:at|on|after|around|by) (?:step|iter\w*) (?:[3-9]\b|\d{2,})|\bafter \d{2,} steps"),
     ("second", r"\b(?:at|on|after) (?:the )?(?:first|second|step [12]\b)|optimizer\.?step"),
 )  # fmt: skip
 _VARYING = r"\bvar(?:iable|ying|ied)?[ -]?len|no packing|without packing|unpacked|dynamic padding|different lengths?"

@@ -17,6 +17,7 @@ from tools.registry import tool
 from tools.result import Assumption, Column, FileText, SourceRef, Table, ToolResult, Warn
 from tools.units import parse_count
 
+_METHODS = {"full": "Full fine-tuning", "lora": "LoRA", "qlora": "QLoRA", "dpo": "DPO", "grpo": "GRPO"}
 _OWN = frozenset({"launcher", "dataset", "tokens", "spot", "idle_minutes"})
 SOURCES = (
     SourceRef(id="torchrun", title="torchrun (PyTorch Elastic)", as_of="2026-11-30",
@@ -182,15 +183,17 @@ def _warnings(target: Target, files: list[FileText]) -> list[Warn]:
 def _say(result: LaunchPlanResult, target: Target, ready: Readiness, commands: list[str]) -> None:
     names = ", ".join(file.path for file in result.files)
     open_items = [item.name for item in ready.items if item.state == "open"]
-    state = "ready to start" if not open_items else "not ready: " + ", ".join(open_items)
+    state = "should run as it is" if not open_items else "is not ready (" + ", ".join(open_items) + ")"
+    name = target.job.arch.id.rpartition("/")[2]
+    method = _METHODS.get(target.job.method, target.job.method.replace("_", " "))
     result.verdict = (
-        f"{names}; start with `{commands[0].split(' #')[0]}`. {state[0].upper()}{state[1:]}: [[peak_per_gpu]] per GPU "
-        "with [[headroom]] left, [[tokens_per_second]], a save every [[save_interval]]."
+        f"{method} of {name} on {target.job.n_gpus}× {target.gpu.id} {state}: [[peak_per_gpu]] per GPU with "
+        f"[[headroom]] left, [[tokens_per_second]]. Save the files below ({names}) and start with "
+        f"`{commands[0].split(' #')[0]}`."
     )
     result.next_steps += [f"Run: `{command}`" for command in commands]
     result.next_steps += [
         f"{item.name[0].upper()}{item.name[1:]}: {item.close}." for item in ready.items if item.state == "open"
     ]
-    name = target.job.arch.id.rpartition("/")[2]
     result.suggestions += [f"What does this run cost on {target.job.n_gpus} {target.gpu.id}?",
                            f"Is there a better layout for {name}?", "The same with SkyPilot on spot"]  # fmt: skip

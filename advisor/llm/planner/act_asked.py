@@ -42,6 +42,7 @@ def power(d: Decider) -> None:
             "currency": currency if price is not None and currency in _CURRENCIES else None,
             "hours": state.get("hours"),
             "utilisation": state.get("utilisation"),
+            "circuits": bool(grammar.named("circuit", "asked").search(lower) or "house" in lower or "home" in lower),
             "circuit_amps": float(amps[1]) if amps else None,
             "circuit_volts": float(volts[1]) if volts and amps else None,
         }
@@ -112,3 +113,16 @@ def spot_or_not(d: Decider) -> None:
     if hours:
         arguments["run_hours"] = float(hours)
     d.add("plan_checkpoints", {**arguments, "spot_interruptions_per_month": _SPOT_MONTHLY})
+
+
+_USERS = (1, 4, 16, 32, 64, 128, 256)  # sequences served at once
+
+
+@action("users")
+def users(d: Decider) -> None:
+    """How many sequences a card serves at once: serving memory over rising numbers of them."""
+    card = d.card(_COMMON_CARD)
+    base = d.workload("estimate_vram", gpu=card, task="inference", n_gpus=d.count_of(card))
+    base.pop("method", None)
+    for number in _USERS:
+        d.add("estimate_vram", {**base, "micro_batch": number}, "ladder", f"users={number}")

@@ -127,7 +127,7 @@ def storage(d: Decider) -> None:
         return
     d.add("plan_checkpoints", d.workload("plan_checkpoints", gpu=d.card()))
     if "oom" in d.turn.cues or d.state.methods:
-        d.add("estimate_vram", d.workload("estimate_vram", gpu=d.card()), "side")
+        d.add("estimate_vram", d.workload("estimate_vram", gpu=d.card()), "line")
     d.know("side")
 
 
@@ -206,8 +206,9 @@ def launch(d: Decider) -> None:
         d.question = "ask_model"
         return
     card = d.card(_COMMON_CARD)
+    if not d.cards():
+        d.notes.append("took_card")
     d.add("launch_plan", d.workload("launch_plan", gpu=card, launcher=d.state.get("launcher")))
-    d.add("estimate_vram", d.workload("estimate_vram", gpu=card), "side")
 
 
 @action("concept")

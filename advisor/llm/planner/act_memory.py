@@ -172,7 +172,9 @@ _TELLS = re.compile(r"tried to allocate|climb|creep|grow|leak|\bsav(?:e|ing)\b|\
 @action("oom")
 def oom(d: Decider) -> None:
     """What filled the card."""
-    text = (d.turn.log + "\n" + d.turn.text).strip() or d.state.text
+    log, said = d.turn.log.strip(), d.turn.text.strip()
+    pieces = [piece for piece, other in ((log, said), (said, log)) if piece and piece not in other]
+    text = "\n".join(pieces) or log or d.state.text  # one long line is both, and is passed once
     if "diagnose_oom" in d.tools and (d.turn.log or d.model() is not None or _TELLS.search(text.lower())):
         pasted: dict[str, Any] = {
             name: text[:20_000] for name in ("traceback", "text", "log") if name in fields("diagnose_oom")

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from advisor.llm.planner import grammar
-from advisor.llm.planner.act_memory import methods_of, with_method
+from advisor.llm.planner.act_memory import methods_of, whole_model, with_method
 from advisor.llm.planner.decide import ADAPTERS, LARGE_DATA, TALK, Decider, action, billions
 from advisor.llm.planner.mentions import ModelMention
 from advisor.llm.planner.plan import Limit, Part
@@ -37,7 +37,7 @@ def choose(d: Decider) -> None:
         d.know()
     elif cards and many and d.state.get("deadline_hours") is not None:
         _in_time(d, cards[0])
-        d.add("select_gpu", d.workload("select_gpu"), "side")
+        d.add("select_gpu", with_method(d.workload("select_gpu"), d.method() or run_methods(d)[0]), "line")
     elif len(cards) == 1 and many:
         base = {"method": "full", **d.workload("estimate_vram", gpu=cards[0])}
         for count in next(counts for most, counts in _COUNTS if _default_count(d) <= most):
@@ -96,8 +96,25 @@ def _ladder(d: Decider, limit: Limit, argument: str, values: tuple[Any, ...], **
 
 def _in_time(d: Decider, card: str) -> None:
     """The fewest of a card that finish by the deadline."""
-    limit = Limit("run_hours", float(d.state.get("deadline_hours")), "the deadline")
-    _ladder(d, limit, "n_gpus", (1, 2, 4, 8, 16, 32), gpu=card)
+    hours = float(d.state.get("deadline_hours"))
+    limit = Limit("run_hours", hours, "the deadline")
+    method = d.method() or run_methods(d)[0]
+    _ladder(d, limit, "n_gpus", _counts_around(d, card, hours), gpu=card, method=method)
+    d.whole = True
+
+
+_ROUGH_MFU = 0.35  # only for choosing which counts to compute
+_MOST_TRIED = 4096
+
+
+def _counts_around(d: Decider, card: str, hours: float) -> tuple[int, ...]:
+    """Six counts, doubling, around what the work takes at a usual share of peak: 6 x parameters x tokens."""
+    tokens = float(d.state.get("tokens") or 0)
+    peak = load_gpu(card).dense_flops.get("bf16") or load_gpu(card).dense_flops.get("fp16") or 1e14
+    needed = 6e9 * billions_of(d.state.model) * tokens / (_ROUGH_MFU * peak * hours * 3600) if tokens else 4
+    middle = 2 ** round(math.log2(max(needed, 4)))
+    least = max(1, min(middle, _MOST_TRIED) // 8)
+    return tuple(least * 2**step for step in range(6))
 
 
 def _tokens_in_time(d: Decider, card: str) -> None:
@@ -198,7 +215,8 @@ def run_methods(d: Decider) -> list[str | None]:
         return [d.method()]
     if tokens >= LARGE_DATA:
         return ["pretrain"]
-    return ["full", "qlora"] if tokens or d.state.get("samples") else ["full"]
+    both = (tokens or d.state.get("samples")) and not whole_model(d)
+    return ["full", "qlora"] if both else ["full"]
 
 
 def _default_count(d: Decider) -> int:
@@ -218,6 +236,8 @@ def fitting_count(d: Decider, card: str, method: str | None = None) -> int:
     """Cards of this kind that hold the states of the model under this method: a power of two, then whole nodes."""
     share = BYTES_PER_PARAM.get(method or "full", BYTES_PER_PARAM["full"])
     needed = math.ceil(billions_of(d.state.model) * share / (load_gpu(card).marketed_memory_gb * _OF_A_CARD))
+    if method == "pretrain" and billions_of(d.state.model) >= 1:
+        needed = max(needed, 8)  # pretraining is done on whole machines
     return next((count for count in (1, 2, 4, 8) if count >= needed), 8 * math.ceil(needed / 8))
 
 
@@ -240,11 +260,21 @@ def cost(d: Decider) -> None:
             return
         ranked = "select_gpu" in d.tools and ("which_gpu" in d.turn.cues or bool(state.get("budget_usd")))
         if ranked and not d.cards():  # who asks which card, or names a sum, wants the ranking before any one run
-            d.add("select_gpu", d.workload("select_gpu"), "main")
+            part: Part = "main"
+            for method in reversed(run_methods(d)):  # the lightest first: what the sum buys at least
+                d.add("select_gpu", with_method(d.workload("select_gpu"), method), part, method or "")
+                part = "line"
+            d.add(
+                "estimate_run",
+                with_method(d.workload("estimate_run", gpu=_COMMON_CARDS[0]), run_methods(d)[-1]),
+                "line",
+            )
+            d.whole = True
+            return
         time(d)
         if not d.cards():
             for method in run_methods(d):
-                d.add("estimate_vram", with_method(d.workload("estimate_vram"), method), "side")
+                d.add("estimate_vram", with_method(d.workload("estimate_vram"), method), "line")
         elif "which_gpu" in d.turn.cues:
             d.add("select_gpu", d.workload("select_gpu"), "side")
         if d.cards() and state.get("budget_usd"):
@@ -289,6 +319,8 @@ def prices(d: Decider, part: Part) -> None:
     asked = {name: state.get(name) for name in ("region", "billing", "hours", "gpu_hours", "since")}
     if asked["hours"] is None and asked["gpu_hours"] is None:
         asked["hours"] = _hours_per(d.turn.lower)
+    if state.get("price_usd") is not None and state.get("price_currency", "USD") == "USD":
+        asked["price"] = state.get("price_usd")
     cards: list[str | None] = [*d.cards()[:3]] or [None]
     providers: list[str | None] = [*state.providers[:4]] or [None]
     for card in cards:

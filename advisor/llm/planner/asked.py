@@ -46,6 +46,11 @@ def asked_of(turn: Slots, state: Slots) -> str:
         return ""
     if computed and turn.get("price_cap_usd") is not None and not state.gpus:
         return "gpu_select"  # a cap on the price is a choice, whatever else the words say
+    data = turn.get("tokens") or turn.get("samples")
+    if computed and data and turn.get("budget_usd") and not state.gpus:
+        return "cost"  # what a sum buys is a choice of machines too
+    if computed and data and turn.get("deadline_hours") and state.gpus and "how_many" in turn.cues:
+        return "gpu_select"
     if scaling_of(turn) is not None:
         return "check_scaling"
     if computed and speed_told(turn) and _judges(turn):
@@ -58,6 +63,12 @@ def asked_of(turn: Slots, state: Slots) -> str:
         return "change"
     if state.gpus and grammar.seen("spot_against", turn.lower):
         return "spot_or_not"
+    if state.gpus and grammar.seen("reserved_against", turn.lower):
+        return "onprem"
+    if computed and state.gpus and grammar.seen("users", turn.lower) and not turn.methods:
+        return "users"
+    if grammar.seen("grows", turn.lower) and "storage" not in turn.cues:
+        return "oom"
     return ""
 
 
@@ -76,6 +87,9 @@ def speed_told(turn: Slots) -> dict[str, float]:
         match = grammar.named("tokens_per_second").search(turn.lower)
         each = match and _named("per_gpu").match(turn.lower[match.end() :])
         told["tokens_per_second_per_gpu" if each else "tokens_per_second"] = turn.get("tokens_per_second")
+    flops = grammar.seen("tflops_each", turn.lower)
+    if flops:
+        told["tflops_per_gpu"] = float(flops[1])
     if turn.get("micro_batch"):
         seconds, steps = _named("step_seconds").search(turn.lower), _named("its_per_second").search(turn.lower)
         if seconds:
@@ -90,6 +104,9 @@ def speed_told(turn: Slots) -> dict[str, float]:
 
 def scaling_of(turn: Slots) -> tuple[float, int, int] | None:
     """A measured speed-up with the smaller and the larger GPU count, or None where one is not said."""
+    told = _efficiency_told(turn)
+    if told is not None:
+        return told
     match = grammar.seen("speedup", turn.lower)
     percent = None if match else grammar.seen("percent_faster", turn.lower)
     if not match and not percent:
@@ -110,6 +127,18 @@ def scaling_of(turn: Slots) -> tuple[float, int, int] | None:
     return speedup, distinct[0] * each, distinct[1] * each
 
 
+def _efficiency_told(turn: Slots) -> tuple[float, int, int] | None:
+    """A scaling efficiency that is told itself ("60 % scaling efficiency on 2 nodes"): against one node, or one GPU."""
+    match = grammar.seen("efficiency", turn.lower)
+    if not match:
+        return None
+    nodes, each = turn.get("n_nodes") or 1, turn.get("gpus_per_node") or 8
+    more = turn.get("n_gpus") or nodes * each
+    fewer = max(1, more // nodes) if nodes > 1 else 1
+    share = float(match[1] or match[2]) / 100
+    return (share * more / fewer, fewer, more) if more > fewer and 0 < share <= 1 else None
+
+
 def _asks_power(turn: Slots, state: Slots) -> bool:
     if not (turn.gpus or state.gpus or state.model) or _named("owned").search(turn.lower):
         return False
@@ -123,6 +152,16 @@ def _asks_host_memory(turn: Slots, state: Slots) -> bool:
 
 def change_of(turn: Slots, state: Slots) -> Change | None:
     """The change of one argument that a message asks about: "double the batch", "from 4k to 16k context"."""
+    against = grammar.seen("against", turn.lower)
+    if against:
+        argument = _argument(against[1])
+        left, right = (int(against[at]) * (1024 if against[at + 1] else 1) for at in (2, 5))
+        if "instead" in against[0]:
+            left, right = right, left
+        return Change(argument, left, right) if argument and left != right and min(left, right) >= 1 else None
+    counts = grammar.seen("count_instead", turn.lower)
+    if counts and counts[1] != counts[2] and min(int(counts[1]), int(counts[2])) >= 1:
+        return Change("n_gpus", int(counts[2]), int(counts[1]))
     match = grammar.seen("from_to", turn.lower)
     if match:
         word = match[1] or match[4] or match[7] or ""

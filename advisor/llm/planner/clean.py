@@ -40,7 +40,8 @@ _LOG_LINE = re.compile(
     r"""(?xi)
     ^\s*(?:
       traceback[ ]\(most[ ]recent | file[ ]"[^"]*",[ ]line | \.\.\.\s*$ | during[ ]handling[ ]of
-      | \[?(?:default|rank|node)\s?\d+\]?:? \s*\[? | \[\d{4}-\d\d-\d\d | \d{4}-\d\d-\d\d[ T]\d\d:\d\d
+      | \[(?:default|rank|node)\s?\d+\] | (?:default|rank|node)\s?\d+:\s
+      | \[\d{4}-\d\d-\d\d | \d{4}-\d\d-\d\d[ T]\d\d:\d\d
       | [WEIF]\d{4}\s\d\d:\d\d | (?:srun|slurmstepd|sbatch):\s
       | (?:[\w.]*\.)?\w*(?:Error|Exception|Warning|Interrupt)\b\s*[:(]
       | torch\.(?:cuda\.)?OutOfMemoryError | CUDA[ ]out[ ]of[ ]memory | CUDA[ ]kernel[ ]errors

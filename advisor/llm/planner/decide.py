@@ -33,7 +33,12 @@ TALK = frozenset(
     )
 )
 # Goals whose tools say why themselves: a passage beside them must be on the point.
-NUMERIC = ("check_speed", "check_scaling", "power", "host_memory", "change", "spot_or_not", "interconnect", "price")
+NUMERIC = frozenset(
+    (
+        *("users", "check_speed", "check_scaling", "power", "host_memory", "change", "spot_or_not"),
+        *("interconnect", "price", "time", "cost", "compare", "gpu_select"),
+    )
+)
 _SHAPE = ("n_layers", "hidden_size", "n_heads", "vocab_size", "n_experts", "experts_per_token")
 _FALLBACKS = {
     "plan_parallelism": "estimate_vram", "launch_plan": "estimate_vram", "diagnose_oom": "estimate_vram",
@@ -111,8 +116,10 @@ class Decider:
                 ACTIONS[goal](self)
         for premise in wrong:
             self.add("compare_gpus", {"gpus": [premise.gpu]}, "premise")
+        # Of a job that the message itself names, tools say why; "what is MFU?" after it asks for words.
+        figures = computed and bool(self.turn.models or self.turn.gpus) and self.goals[:1] and self.goals[0] in NUMERIC
         if (self.turn.cues & {"why", "question_of_truth"} or unknown_models) and self.goals:
-            self.know("side", explained=not self.whole and self.goals[0] not in NUMERIC)
+            self.know("side", explained=not self.whole and not figures)
         calls = self._unique()
         status = "answered" if calls and not self.question else "needs_input"
         if any(call.part != "side" for call in calls):

@@ -70,8 +70,10 @@ def find_gpus(text: str) -> list[GpuMention]:
 
 
 def _article(text: str, start: int, end: int) -> bool:
-    """Whether an "a" before a size was read as part of a card's name: "a 10 GB card" is no A10."""
-    sized = re.match(r"[\s\-]?g(?:i?b|igs?|bit|bps)?\b", text[end : end + 6])
+    """Whether an "a" before a size or count was read as a card's name: "a 10 GB card", "a 2x 3090 rig"."""
+    if re.fullmatch(r"a\s+\d{1,2}", text[start:end]):
+        return True  # "a 2 week run", "a 2x3090 rig": people write A2, A10 and A40 in one word
+    sized = re.match(r"[\s\-]?g(?:i?b|igs?|bit|bps)?\b|\s?[x×*]\s?\w", text[end : end + 6])
     return sized is not None and re.match(r"a\s+\d", text[start:end]) is not None
 
 

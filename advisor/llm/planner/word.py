@@ -75,7 +75,7 @@ def compose(plan: Plan, outcomes: list[Outcome], state: Slots, turn: Slots) -> R
         parts_of["line"] = []
         main, side = side[:1], side[1:]
     parts = [*_openers(turn), *_premises(plan, outcomes), *_unknown(plan, turn)]
-    card = state.gpu.argument if state.gpu else ""
+    card = state.gpu.argument if state.gpu else next((o.call.arguments.get("gpu") for o in main), "")
     parts += [say(note, language, gpu=card) for note in plan.notes]
     lead = lead_of(plan.goal, main, state, turn) or Lead([], [])
     parts += lead.parts

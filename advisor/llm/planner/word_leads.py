@@ -6,6 +6,7 @@ knobs. Numbers are fact references only; which side of a limit a fact is on deci
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -236,7 +237,55 @@ def _energy(outcomes: list[Outcome], state: Slots, turn: Slots) -> Lead | None:
     return Lead([lead, say("grid"), run.verdict], [run])
 
 
+# A time that was told, sizes of checkpoints, power supplies ---------------------------------------------------------
+
+
+def _time(outcomes: list[Outcome], state: Slots, turn: Slots) -> Lead | None:
+    """A run time that the asker has, judged against the range; else runs side by side."""
+    run = outcomes[0]
+    hours, fact = turn.get("hours"), run.fact("run_hours")
+    judged = grammar.named("judged", "asked").search(turn.lower)
+    if len(outcomes) != 1 or not hours or not judged or fact is None or fact.get("low") is None:
+        return _runs(outcomes, state, turn)
+    low, high = float(fact["low"]), float(fact["high"])
+    ref = str(fact["id"])
+    answer = "Yes, that is normal" if low <= hours <= high else "That is faster than I expect"
+    if hours > high:
+        answer = "That is slower than I expect"
+    told = (
+        f"**{answer}: [[{ref}]] ([[{ref}|range]]) for [[{run.ref('tokens')}]], at [[{run.ref('tokens_per_second')}]].**"
+    )
+    knobs = [line for line in run.lines("next_steps") if "spot" not in line.lower()]
+    return Lead([told, say("time_told") if hours > high else ""], [run], knobs[:2])
+
+
+_SIZE = re.compile(r"how (?:big|large|much (?:disk|space|storage))|\bsize\b|disk space|how many gb")
+
+
+def _checkpoint(outcomes: list[Outcome], state: Slots, turn: Slots) -> Lead | None:
+    """The size first, where the size is what was asked."""
+    found = next((o for o in outcomes if o.call.name == "plan_checkpoints"), None)
+    if found is None or not _SIZE.search(turn.lower) or not found.ref("checkpoint_bytes"):
+        return None
+    size, light, kept = (found.ref(name) for name in ("checkpoint_bytes", "weights_only_bytes", "stored_bytes"))
+    lead = f"**A resumable checkpoint is [[{size}]]; the weights alone are [[{light}]]. Three kept take [[{kept}]].**"
+    return Lead([lead, *found.tables[:1], found.verdict], [found], found.lines("next_steps")[:1])
+
+
+def _power(outcomes: list[Outcome], state: Slots, turn: Slots) -> Lead | None:
+    """Energy of a run, or the power supply where that is what was asked."""
+    found = next((o for o in outcomes if o.call.name == "estimate_power" and o.ref("supply_watts")), None)
+    if found is None or not re.search(r"\bpsus?\b|power suppl", turn.lower):
+        return _energy(outcomes, state, turn)
+    lead = (
+        f"**Power supplies for about [[{found.ref('supply_watts')}]]: {_cards_of(found)} with the rest of the machine "
+        f"draw up to [[{found.ref('power_at_most')}]] at the wall, and short peaks need a quarter to spare.**"
+    )
+    return Lead([lead, *found.tables[:1]], [found], found.lines("next_steps")[:1])
+
+
 _LEADS: dict[str, Callable[[list[Outcome], Slots, Slots], Lead | None]] = {
-    "compare": _runs, "cost": _runs, "time": _runs, "change": _change, "host_memory": _host,
-    "spot_or_not": _spot, "power": _energy,
+    "compare": _runs, "cost": _runs, "time": _time, "checkpoint": _checkpoint, "storage": _checkpoint,
+    "change": _change, "host_memory": _host,
+    "spot_or_not": _spot, "power": _power,
 }  # fmt: skip

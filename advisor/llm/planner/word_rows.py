@@ -67,6 +67,7 @@ def _rung(outcome: Outcome) -> str:
                 "n_gpus": f"{value} × {outcome.call.arguments.get('gpu')}",
                 "seq_len": f"{value} tokens",
                 "micro_batch": f"batch size {value}",
+                "users": f"{value} at once",
                 "tokens": f"{value} tokens",
             }.get(name, piece)
         )
@@ -89,4 +90,6 @@ def _fit_word(outcome: Outcome, limit: Limit | None, language: str) -> str:
     border = limit.value if limit else 0.0
     if low is not None and high is not None and low < border < high:
         return say("borderline", language)
+    if limit is not None:
+        return say("in_limit" if _fits(outcome, limit) else "over_limit", language)
     return say("fits" if _fits(outcome, limit) else "no_fit", language)
