@@ -37,6 +37,8 @@ def compare(d: Decider) -> None:
             d.add("estimate_vram", d.workload("estimate_vram", gpu=card, n_gpus=d.count_of(card)), "side", card)
         if d.turn.cues & {"price", "cost"}:
             prices(d, "side")
+    elif d.model() is not None and any(call.name == "check_interconnect" for call in d.calls):
+        pass  # links are compared, and are there
     elif d.model() is not None:
         d.go("fit")
     elif len(d.state.providers) > 1:

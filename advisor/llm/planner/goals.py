@@ -20,7 +20,7 @@ def goals_of(turn: Slots, state: Slots, earlier: tuple[str, ...]) -> tuple[str, 
     several = state.get("n_gpus", 1) > _ONE_NODE or state.get("n_nodes", 1) > 1 or "nodes" in turn.cues
     if own and own[0] in ("fit", "vram") and "inter_link" in turn.values and several:
         # "full fine-tune 7B on 16 H100 over 100GbE, ok?"; the "gig" of a link asks for no memory
-        return ("interconnect", "fit") if own[0] == "fit" else ("interconnect",)
+        return ("interconnect", "fit") if own[0] == "fit" and "fit" in turn.cues else ("interconnect",)
     if earlier and _only_changes(turn, own):
         return earlier
     if not own:

@@ -214,13 +214,14 @@ def _main(outcomes: list[Outcome], state: Slots, language: str) -> list[str]:
         if len(group) > 1 and name in ("estimate_vram", "estimate_run"):
             parts += _several(name, group, state, language)
             continue
-        for outcome in group:
+        for number, outcome in enumerate(group):
             lead = _lead(outcome, language) or (_speed(outcome) if "throughput" in cues else "")
             if lead:
                 parts.append(lead)
             if outcome.verdict:
                 parts.append(outcome.verdict if parts or len(outcome.verdict) > _BOLD else f"**{outcome.verdict}**")
-            parts += outcome.tables[: 2 if name in _LONG and len(group) == 1 else 1]
+            if name != "check_interconnect" or number == 0:  # the same ladder of links stands in each
+                parts += outcome.tables[: 2 if name in _LONG and len(group) == 1 else 1]
             parts += file_blocks(outcome.data)
     return parts
 

@@ -74,6 +74,10 @@ def _runs_verdict(fitting: list[Outcome], priced: list[Outcome], runs: list[Outc
     if not priced:
         return f"**{speed[0].upper()}{speed[1:]}.** No price of these cards is held.{lacking}"
     cheapest = min(priced, key=lambda o: _value(o, "run_cost"))
+    dearest = max(priced, key=lambda o: _value(o, "run_cost"))
+    if len(priced) > 1 and _value(dearest, "run_cost") < (1 + _ALIKE) * _value(cheapest, "run_cost"):
+        about = f"a finished run costs about the same (cheapest {_cards_of(cheapest)}, [[{cheapest.ref('run_cost')}]])"
+        return f"**{speed[0].upper()}{speed[1:]}; {about}.**{lacking}"
     cost = f"[[{cheapest.ref('run_cost')}]] a finished run ([[{cheapest.ref('run_cost')}|range]])"
     if cheapest is fastest:
         took = f"in [[{cheapest.ref('run_hours')}]]"
