@@ -1,7 +1,7 @@
 """Find the checked claim that somebody restates: enough of its words, weighted by rarity, and its numbers.
 
-A claim whose own figures contradict the asker's in the same unit is another claim: "InfiniBand 400 is 400 GB/s" does
-not restate "InfiniBand at 400 Gb/s is the standard", and must not be answered with "is right".
+A claim that is right is found only if it vouches for every card and amount that was said: "InfiniBand 400 is 400 GB/s"
+does not restate "InfiniBand at 400 Gb/s is the standard", and must not be answered with "is right".
 """
 
 from __future__ import annotations
@@ -10,19 +10,17 @@ import re
 import sqlite3
 from functools import lru_cache
 
+from knowledge.amounts import Amount, amounts, contradicts
 from knowledge.store import connection
 from knowledge.vocabulary import any_of, meant, rarest, rarity
 from knowledge.words import MAX_QUERY_CHARS, stem, words
 
-Amount = tuple[float, str]  # value, unit ("" where none was said)
 _FLOOR = 0.52  # share of rarity-weighted words that claim and query have in common (F1) to call it a restatement
 _TELLING_WEIGHT = 9.0  # rarity in common (three rare words) from which a claim may be found inside longer talk
+_MANY = 3  # figures of a claim from which all must be repeated
+_CARD = re.compile(r"(?!fp|bf|tf|ndr|hdr|hbm)[a-z]{1,3}\d{1,3}[a-z]{0,2}")  # h100, l40s, mi300x
+_PORT = "gbe"
 _UNIT_WORDS = frozenset(["gb", "gib", "tb", "b", "k", "m", "x", "h", "tflops", "hour", "hours", "usd", "w", "kw"])
-_UNIT_NAMES = {"hours": "h", "hour": "h", "bn": "b", "billion": "b", "million": "m", "times": "x"}
-_NUMBER = re.compile(
-    r"(?<![\w.,])((?:\d+(?:,\d{3})+|\d+)?(?:\.\d+)?)(?=[\D]|$)(?:\s*[-–]\s*((?:\d+)(?:\.\d+)?))?"
-    r"\s*(%|x\b|times|tb/s|gb/s|gb|tb|kw|w\b|tflops|hours?|h\b|min|b\b|bn|billion|k\b|m\b|million)?"
-)
 
 
 def restated(query: str) -> list[tuple[float, sqlite3.Row]]:
@@ -35,10 +33,13 @@ def restated(query: str) -> list[tuple[float, sqlite3.Row]]:
            where claims_fts match ? order by rank limit 20""",
         (any_of([*every, *asked_words]),),
     )
-    asked, numbers = {stem(word) for word in asked_words}, _numbers(query)
+    asked, numbers = {stem(word) for word in asked_words}, amounts(query)
+    cards = _cards(query)
     scored = []
     for row in rows:
         said, stated, figures = _statement(row["claim"], row["figures"])
+        if row["verdict"] == "right" and not (cards <= _cards(row["claim"]) and _vouches(stated, figures, numbers)):
+            continue
         if len(asked & said) < 2 and not _agreed(numbers, figures):
             continue  # "what is QLoRA?" restates nothing that was claimed of it
         score = _restates(asked, said) + _same_numbers(numbers, stated, figures)
@@ -54,9 +55,24 @@ def _statement(claim_text: str, figures: str) -> tuple[frozenset[str], frozenset
     stated = f"{claim_text} {figures}"
     return (
         frozenset(stem(word) for word in _content(stated)),
-        frozenset(_numbers(stated)),
-        frozenset(_numbers(figures)),
+        frozenset(amounts(f"{claim_text} . {figures}")),
+        frozenset(amounts(figures)),
     )
+
+
+@lru_cache(maxsize=512)
+def _cards(text: str) -> frozenset[str]:
+    """The cards named by a letter and a number; those with a number alone ("4090") count as amounts."""
+    return frozenset(word.removesuffix("s") for word in words(text) if _CARD.fullmatch(word))  # "H100s", "L40S"
+
+
+def _vouches(stated: frozenset[Amount], figures: frozenset[Amount], asked: set[Amount]) -> bool:
+    """Whether a claim that is right says nothing against the amounts asked: all are its own, and none is swapped.
+
+    Of three figures or more all must be there: "NVLink 5 gives 900 GB/s" has an amount of the claim, of another link.
+    """
+    missing = figures - _agreed(asked, figures)
+    return not contradicts(asked, stated) and not (len(figures) >= _MANY and asked & figures and missing)
 
 
 def _same_numbers(asked: set[Amount], stated: frozenset[Amount], figures: frozenset[Amount]) -> float:
@@ -74,6 +90,7 @@ def _agreed(asked: set[Amount], stated: frozenset[Amount]) -> set[Amount]:
     return {
         (value, unit)
         for value, unit in stated
+        if unit != _PORT  # "100GbE" names a link; that two speak of it is told by the words
         if (value, unit) in asked
         or (value > 10 and any(value == other and "" in (unit, theirs) for other, theirs in asked))
     }
@@ -100,14 +117,3 @@ def _restates(asked: set[str], said: frozenset[str]) -> float:
     if not shared:
         return 0.0
     return max(2 * shared / (mine + theirs), 0.75 * shared / theirs if shared > _TELLING_WEIGHT else 0.0)
-
-
-def _numbers(text: str) -> set[Amount]:
-    """The amounts of a text with their unit, if any; numbers inside names (H100, FP8) do not count."""
-    named = re.sub(r"\d+\s*gbe\b", " ", text[:MAX_QUERY_CHARS].casefold())
-    spaced = re.sub(r"(?<=\d)[x×@](?=\w)|(?<=\d) [x×@] (?=\d)", " ", named)
-    found: set[Amount] = set()
-    for low, high, unit in _NUMBER.findall(spaced):
-        name = _UNIT_NAMES.get(unit, unit)
-        found |= {(float(value.replace(",", "")), name) for value in (low, high) if value}
-    return found
