@@ -16,7 +16,7 @@ from knowledge.types import Gpu, Offer
 from tools.errors import BadValue, UnknownName
 from tools.price_overview import write_overview
 from tools.price_words import write
-from tools.prices import cheapest, freshness
+from tools.prices import STALE_BESIDE_NEWER_DAYS, cheapest, freshness, without_stale
 from tools.registry import tool
 from tools.result import Assumption, ToolResult
 from tools.units import parse_count, parse_seconds
@@ -129,7 +129,13 @@ def lookup_prices(given: LookupPricesInput) -> LookupPricesResult:
         pool = [row for row in pool if row.instance_type.casefold() == machine.casefold()] or pool
     if given.n_gpus:
         pool = [row for row in pool if row.n_gpus >= given.n_gpus] or pool
-    found = sorted(_young_enough(pool, given), key=lambda row: (row.usd_per_gpu_hour, row.provider, row.id))
+    young = _young_enough(pool, given)
+    if given.max_age is None:  # who gives an age wants that age; else what select_gpu would leave out is left out
+        current = without_stale(young)
+        if len(current) < len(young):
+            assumed = [*assumed, _left_out(len(young) - len(current))]
+        young = current
+    found = sorted(young, key=lambda row: (row.usd_per_gpu_hour, row.provider, row.id))
     history: list[Offer] = []
     if given.since:
         start = _since(given.since)
@@ -205,6 +211,11 @@ def _listed(found: list[Offer], limit: int) -> list[Offer]:
         shown = kept[: limit if kinds[0] == "on_demand" else max(2, limit // 2)]
         out += [*shown, *([best] if best and best not in shown else [])]
     return out
+
+
+def _left_out(count: int) -> Assumption:
+    why = f"{count} offers half a year older than the newest of their card are left out; max_age brings them back"
+    return Assumption(name="max_age", value=STALE_BESIDE_NEWER_DAYS, unit="days", why=why, argument="max_age")
 
 
 def _since(text: str) -> str:

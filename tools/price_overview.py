@@ -6,7 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from knowledge import prices
-from tools.prices import FIRM, by_class, saving, spread, summary
+from tools.prices import FIRM, by_class, saving, spread, summary, without_stale
 from tools.result import Column, Fact, Table
 from tools.units import Unit
 
@@ -23,7 +23,7 @@ def write_overview(result: LookupPricesResult, region: str | None) -> None:
     rows: list[list[float | int | str | bool | None]] = []
     newest = ""
     for gpu_id in dict.fromkeys(row.gpu_id for row in prices.offers()):
-        found = prices.offers(gpu_id, region=region, billing="on_demand")
+        found = without_stale(prices.offers(gpu_id, region=region, billing="on_demand"))
         firm = summary([row for row in found if row.billing in FIRM])
         if firm is None or firm.providers < MIN_PROVIDERS:
             continue

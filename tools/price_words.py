@@ -1,15 +1,14 @@
-"""Facts, tables, charts and sentences of ``lookup_prices``."""
+"""Facts and sentences of ``lookup_prices``."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from knowledge import prices
-from knowledge.instances import all_instances
-from knowledge.providers import Figure, find_provider
 from knowledge.sources import all_sources
 from knowledge.types import Offer
 from tools.price_history import Moved, moved
+from tools.price_tables import offers_chart, place, tables, title
 from tools.prices import (
     BILLING_WORDS,
     CLASS_WORDS,
@@ -23,7 +22,7 @@ from tools.prices import (
     spread,
     summary,
 )
-from tools.result import Column, Fact, SourceRef, Table, Warn
+from tools.result import Fact, SourceRef, Warn
 
 if TYPE_CHECKING:
     from tools.lookup_prices import Asked, LookupPricesResult
@@ -40,7 +39,7 @@ def write(result: LookupPricesResult, asked: Asked) -> None:
     _class_facts(result, asked)
     _costs(result, asked)
     change = moved(asked.history) if asked.given.since else None
-    result.tables += _tables(result, asked)
+    result.tables += tables(result, asked)
     result.charts += [offers_chart(asked), *([change.chart] if change and change.chart else [])]
     result.verdict = _verdict(result, asked, change)
     _next_steps(result, asked)
@@ -55,7 +54,7 @@ def fact_id(number: int, name: str = "usd_per_gpu_hour") -> str:
 def _offer_facts(result: LookupPricesResult, listed: list[Offer]) -> None:
     for number, row in enumerate(listed):
         about = [row.gpu_id, row.provider]
-        words = f"{_title(row)}, {BILLING_WORDS[row.billing]}, {_place(row)}"
+        words = f"{title(row)}, {BILLING_WORDS[row.billing]}, {place(row)}"
         result.facts.append(
             Fact(
                 id=fact_id(number),
@@ -161,116 +160,6 @@ def _costs(result: LookupPricesResult, asked: Asked) -> None:
             )  # fmt: skip
 
 
-def _tables(result: LookupPricesResult, asked: Asked) -> list[Table]:
-    columns = [
-        Column(key="provider", label="provider"),
-        Column(key="class", label="class"),
-        Column(key="gpu", label="card"),
-        Column(key="n", label="GPUs"),
-        Column(key="region", label="region"),
-        Column(key="billing", label="billing"),
-        Column(key="gpu_hour", label="per GPU-hour", unit="USD/GPU-h"),
-        Column(key="hour", label="machine per hour", unit="USD/h"),
-        Column(key="seen", label="seen"),
-    ]
-    rows: list[list[float | int | str | bool | None]] = [
-        [_title(row), CLASS_WORDS[row.provider_class], row.gpu_id, row.n_gpus, _place(row), BILLING_WORDS[row.billing],
-         row.usd_per_gpu_hour, row.usd_per_hour, row.observed + (" (live)" if freshness(row) == "live" else "")]
-        for row in asked.listed
-    ]  # fmt: skip
-    out = [Table(id="offers", title="Offers, cheapest first", columns=columns, rows=rows)]
-    medians = [fact for fact in result.facts if fact.name.startswith("median_") and fact.name != "median_on_demand"]
-    if len(medians) > 1:
-        out.append(
-            Table(
-                id="classes",
-                title="Median and range by class and billing",
-                columns=[
-                    Column(key="kind", label="class, billing"),
-                    Column(key="low", label="lowest", unit="USD/GPU-h"),
-                    Column(key="median", label="median", unit="USD/GPU-h"),
-                    Column(key="high", label="highest", unit="USD/GPU-h"),
-                    Column(key="seen", label="newest seen"),
-                ],
-                rows=[[fact.label, fact.low, _number(fact), fact.high, fact.as_of] for fact in medians],
-            )
-        )
-    out += _forms(asked)
-    out += _beside(asked)
-    return out
-
-
-def _forms(asked: Asked) -> list[Table]:
-    """The other cards that the name could have meant, with their medians."""
-    rows: list[list[float | int | str | bool | None]] = []
-    for gpu_id in asked.others:
-        found = median_usd_per_gpu_hour(gpu_id)
-        best = cheapest(prices.offers(gpu_id, billing="on_demand"))
-        if found and best:
-            rows.append([gpu_id, best.usd_per_gpu_hour, _title(best), found.usd_per_gpu_hour, best.observed])
-    columns = [
-        Column(key="gpu", label="card"),
-        Column(key="cheapest", label="cheapest on demand", unit="USD/GPU-h"),
-        Column(key="provider", label="at"),
-        Column(key="median", label="median on demand", unit="USD/GPU-h"),
-        Column(key="seen", label="seen"),
-    ]
-    return [Table(id="forms", title="The same name also means", columns=columns, rows=rows)] if rows else []
-
-
-def _beside(asked: Asked) -> list[Table]:
-    """What a bill holds beside the GPU-hours, for the providers shown."""
-    links: dict[str, str] = {}
-    for machine in all_instances():
-        if machine.inter_kind and (asked.card is None or machine.gpu_id == asked.card.id):
-            links.setdefault(find_provider(machine.provider).id, machine.inter_kind)
-    rows: list[list[float | int | str | bool | None]] = []
-    for provider_id in dict.fromkeys(row.provider for row in asked.listed):
-        provider = find_provider(provider_id)
-        link = links.get(provider_id)
-        if any((provider.egress, provider.storage, provider.spot_notice, link)):
-            figures = (provider.egress, provider.storage, provider.spot_notice)
-            rows.append([provider.title, link, *(one.value if one else None for one in figures), _newest(figures)])
-    columns = [
-        Column(key="provider", label="provider"),
-        Column(key="link", label="link between nodes"),
-        Column(key="egress", label="egress, first tier", unit="USD/GB"),
-        Column(key="storage", label="disk", unit="USD/GB-month"),
-        Column(key="notice", label="notice before spot is taken", unit="s"),
-        Column(key="seen", label="as of"),
-    ]
-    title = "Beside the GPU-hours"
-    return [Table(id="beside", title=title, columns=columns, rows=rows)] if rows else []
-
-
-def _newest(figures: tuple[Figure | None, ...]) -> str | None:
-    return max((one.as_of for one in figures if one), default=None)
-
-
-def offers_chart(asked: Asked) -> dict[str, object]:
-    """Price per GPU-hour by provider, coloured by class; a Vega-Lite spec with its data inline."""
-    subject = asked.card.id if asked.card else asked.provider.title if asked.provider else "GPUs"
-    return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-        "title": f"{subject}: USD per GPU-hour",
-        "data": {
-            "values": [
-                {"provider": _title(row), "class": CLASS_WORDS[row.provider_class], "usd": row.usd_per_gpu_hour,
-                 "billing": BILLING_WORDS[row.billing], "seen": row.observed, "region": _place(row)}
-                for row in asked.listed
-            ]
-        },
-        "mark": {"type": "point", "filled": True, "size": 80},
-        "encoding": {
-            "x": {"field": "usd", "type": "quantitative", "title": "USD per GPU-hour", "scale": {"zero": True}},
-            "y": {"field": "provider", "type": "nominal", "sort": "x", "title": None},
-            "color": {"field": "class", "type": "nominal", "title": "class"},
-            "shape": {"field": "billing", "type": "nominal", "title": "billing"},
-            "tooltip": [{"field": name} for name in ("provider", "usd", "billing", "region", "seen")],
-        },
-    }  # fmt: skip
-
-
 def _verdict(result: LookupPricesResult, asked: Asked, change: Moved | None) -> str:
     subject = asked.card.id if asked.card else f"GPUs at {asked.provider.title}" if asked.provider else "GPUs"
     first = asked.listed[0]
@@ -281,11 +170,11 @@ def _verdict(result: LookupPricesResult, asked: Asked, change: Moved | None) -> 
     if change:
         result.facts += change.facts
         parts.append(change.sentence(subject))
-    parts.append(f"{what} from [[usd_per_gpu_hour]] at {_title(first)} ({_article(kind)}{how}), {_seen(first)}.")
+    parts.append(f"{what} from [[usd_per_gpu_hour]] at {title(first)} ({_article(kind)}{how}), {_seen(first)}.")
     plain = next((n for n, row in enumerate(asked.listed) if row.billing in FIRM and _cloud(row)), None)
     if first.provider_class == "marketplace" and plain is not None and asked.provider is None:
         row = asked.listed[plain]
-        parts.append(f"Not from a marketplace: [[{fact_id(plain)}]] at {_title(row)}, {_seen(row)}.")
+        parts.append(f"Not from a marketplace: [[{fact_id(plain)}]] at {title(row)}, {_seen(row)}.")
     if any(fact.id == "providers" and float(fact.value) > 1 for fact in result.facts):
         parts.append("Median on demand [[median_on_demand]] over [[providers]] providers ([[median_on_demand|range]]).")
     if any(fact.id == "cost_at_cheapest" for fact in result.facts):
@@ -300,7 +189,7 @@ def _next_steps(result: LookupPricesResult, asked: Asked) -> None:
     if spot is not None and asked.listed[0].billing in STAYS:
         row = asked.listed[spot]
         result.next_steps.append(
-            f"Spot, which can be taken away at any time: [[{fact_id(spot)}]] at {_title(row)}, {_seen(row)}."
+            f"Spot, which can be taken away at any time: [[{fact_id(spot)}]] at {title(row)}, {_seen(row)}."
         )
     names = {fact.id for fact in result.facts}
     if "specialist_saving" in names and asked.provider is None:
@@ -357,11 +246,11 @@ def _nothing(result: LookupPricesResult, asked: Asked) -> None:
         newest = max(asked.without_age, key=lambda row: row.observed)
         result.facts.append(
             Fact(id="newest_offer", name="newest_offer", value=newest.usd_per_gpu_hour, unit="USD/GPU-h", kind="price",
-                 label=_title(newest), basis=newest.source, as_of=newest.observed,
+                 label=title(newest), basis=newest.source, as_of=newest.observed,
                  about=[newest.gpu_id, newest.provider])
         )  # fmt: skip
         age = "live" if given.live else "that new"
-        told = f"No offer of {what} is {age}; the newest, [[newest_offer]] at {_title(newest)}, {_seen(newest)}."
+        told = f"No offer of {what} is {age}; the newest, [[newest_offer]] at {title(newest)}, {_seen(newest)}."
     elif elsewhere := _elsewhere(result, asked):
         told += " " + elsewhere
     elif asked.card:
@@ -404,17 +293,5 @@ def _seen(row: Offer) -> str:
     )
 
 
-def _title(row: Offer) -> str:
-    return find_provider(row.provider).title
-
-
-def _place(row: Offer) -> str:
-    return "any region" if row.region.casefold().startswith("global") else row.region
-
-
 def _article(words: str) -> str:
     return f"a {words}"
-
-
-def _number(fact: Fact) -> float:
-    return float(fact.value)

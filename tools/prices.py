@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from statistics import median
 
 from knowledge import prices
@@ -27,6 +28,7 @@ BILLING_WORDS = {
     "reserved_3y": "reserved 3 years",
 }
 FIRM = ("on_demand", "secure")
+STALE_BESIDE_NEWER_DAYS = 180  # beside a newer price of the same card an older one is likely no offer any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,18 @@ def summary(rows: Sequence[Offer]) -> Summary | None:
     return Summary(middle, min(found), max(found), len(rows), len(by_provider), dates[0], dates[-1], nearest.source)
 
 
+def without_stale(rows: Sequence[Offer]) -> list[Offer]:
+    """The offers that are not half a year older than the newest of their card among them; the order stays."""
+    newest: dict[str, int] = {}
+    days = [date.fromisoformat(row.observed[:10]).toordinal() for row in rows]
+    for row, day in zip(rows, days, strict=True):
+        newest[row.gpu_id] = max(day, newest.get(row.gpu_id, 0))
+    return [row for row, day in zip(rows, days, strict=True) if newest[row.gpu_id] - day <= STALE_BESIDE_NEWER_DAYS]
+
+
 def median_usd_per_gpu_hour(gpu_id: str, billing: str = "firm") -> Summary | None:
     """The usual price of a card; ``firm``: on demand at clouds that are not a marketplace of strangers' machines."""
-    return summary(prices.offers(gpu_id, billing=billing))
+    return summary(without_stale(prices.offers(gpu_id, billing=billing)))
 
 
 def by_class(rows: Sequence[Offer]) -> dict[tuple[ProviderClass, str], list[Offer]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import date
 from typing import Any
 
 import pytest
@@ -207,3 +208,12 @@ def test_a_warm_look_up_takes_less_than_5_ms() -> None:
         get_tool("lookup_prices").call({"gpu": "H100"})
         took.append(time.thread_time() - begun)
     assert min(took) < 0.005
+
+
+def test_the_headline_leaves_out_what_select_gpu_would_leave_out_and_max_age_brings_it_back() -> None:
+    for gpu in ("H100", "A100 80GB", "RTX 4090"):
+        found = _ask(gpu=gpu)
+        newest = max(date.fromisoformat(row.observed) for row in prices.offers(found.gpu))
+        assert all((newest - date.fromisoformat(row.observed)).days <= 180 for row in found.offers)
+    every = _ask(gpu="H100", max_age="10 years")
+    assert every.offers_found > _ask(gpu="H100").offers_found
