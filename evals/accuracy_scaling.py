@@ -23,6 +23,7 @@ from tools.network import fabric_for
 from tools.network.alternatives import Options
 from tools.network.fabric import Fabric
 from tools.network.interconnect_words import SCATTER, efficiency_range
+from tools.network.model import Ways
 from tools.network.search import search
 from tools.network.step import StepTime, step_time
 from tools.workload import Job, WorkloadInput, resolve
@@ -112,7 +113,7 @@ def _share_layout(members: list[Row]) -> None:
 def speed(row: Row) -> tuple[float, StepTime]:
     """Modelled tokens/s a GPU of a published configuration, and its step."""
     job, gpu, fabric = configuration(row)
-    step = step_time(job, gpu, fabric, overlap=row["sharding"] != "DistributedOptimizer")
+    step = step_time(job, gpu, fabric, ways=Ways(overlap=row["sharding"] != "DistributedOptimizer"))
     return job.tokens_per_step / step.total / job.n_gpus, step
 
 

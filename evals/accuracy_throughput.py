@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -71,7 +72,7 @@ def outcome(row: Row) -> Outcome:
     unit = UNITS.get(metric, "")
     try:
         if metric not in METRICS:
-            raise Unsupported(f"metric {metric or 'missing'!r} is not a speed, utilisation or time")
+            raise Unsupported(f"metric {metric or 'missing'!r} is not a speed, utilisation, time or cost")
         case = read_case(row)
         speed = estimate_throughput(
             case.job, case.gpu, case.fabric, case.software, case.power_watts, case.kernels
@@ -211,6 +212,39 @@ def _step(row: Row, case: Case, speed: Throughput) -> float:
     return speed.step_seconds
 
 
+_RATE = re.compile(
+    r"(?:\$|USD|US\$)?\s*(\d+(?:\.\d+)?)\s*(?:USD|\$|dollars?)?\s*(?:/|per\s+|an?\s+)\s*(GPU|card|A100|H100|node|machine|instance)?"
+    r"[\s\-]*(?:h|hr|hour)\b",
+    re.IGNORECASE,
+)
+
+
+def stated_price(row: Row) -> float | None:
+    """USD per GPU-hour that a row states as a rate: in a price column, or in its notes as "$2.50 per GPU-hour"; a
+    price of a machine is shared by its cards. Amounts without "per hour" are what was paid, and are not read.
+    """
+    for column in ("usd_per_gpu_hour", "price_per_gpu_hour", "price"):
+        value = number(row, column)
+        if value:
+            return value
+    text = row.get("notes") or ""
+    found = next((match for match in _RATE.finditer(text) if "$" in match[0] or "usd" in match[0].lower()), None)
+    if found is None:
+        return None
+    whole = (found[2] or "").lower() in ("node", "machine", "instance")
+    cards = (number(row, "n_gpus") or 1) / (number(row, "n_nodes") or 1) if whole else 1.0
+    return float(found[1]) / cards
+
+
+def _usd(row: Row, case: Case, speed: Throughput) -> float:
+    if not number(row, "tokens_total_b"):
+        raise Unsupported("a cost needs the tokens trained on, and none are given")
+    price = stated_price(row)
+    if price is None:
+        raise Unsupported("a cost needs the price of a GPU-hour that was paid, and the row states none")
+    return _hours(row, case, speed) * case.job.n_gpus * price
+
+
 METRICS: dict[str, Callable[[Row, Case, Throughput], float]] = {
     "tokens_per_s_per_gpu": _per_gpu,
     "tokens_per_s": _total,
@@ -222,6 +256,7 @@ METRICS: dict[str, Callable[[Row, Case, Throughput], float]] = {
     "step_seconds": _step,
     "seconds_per_step": _step,
     "step_time_s": _step,
+    "cost_usd": _usd,
     "minutes_to_train": lambda row, case, speed: _hours(row, case, speed) * 60,
 }
 UNITS = {

@@ -5,7 +5,7 @@ Every default is written as an assumption of the result, so that nothing is sile
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -70,14 +70,22 @@ class WorkloadInput(BaseModel):
         default=None, description="none, selective or full; default full above 1B parameters, else none."
     )
     attention: Attention | None = Field(default=None, description="Attention kernel; default flash (or SDPA).")
-    sharding: Sharding | None = Field(default=None, description="Default none on one GPU, fsdp on several.")
+    sharding: Sharding | None = Field(
+        default=None, description="Default none on one GPU, fsdp on several, zero1 under pipeline parallelism."
+    )
     n_gpus: int | None = Field(default=None, ge=1, le=1_000_000, description="Default 1.")
     tp: int = Field(default=1, ge=1, le=1024, description="Tensor parallel degree.")
     pp: int = Field(default=1, ge=1, le=1024, description="Pipeline parallel degree.")
     cp: int = Field(default=1, ge=1, le=1024, description="Context parallel degree.")
     ep: int = Field(default=1, ge=1, le=1024, description="Expert parallel degree.")
     cpu_offload: Offload | bool | None = Field(default=None, description="none, optimizer or all; default none.")
-    framework: Framework | None = Field(default=None, description="Whose memory and precision conventions; default hf.")
+    framework: Framework | None = Field(
+        default=None, description="Whose memory and precision conventions; default hf, megatron under tp, pp, cp or ep."
+    )
+    group_size: int | None = Field(default=None, ge=1, le=4096, description="GRPO: completions a prompt; default 8.")
+    response_tokens: int | None = Field(
+        default=None, ge=1, description="PPO, GRPO: mean tokens written a completion; default 3/4 of seq_len."
+    )
     compile: bool | None = Field(default=None, description="torch.compile; default false.")
     fused_loss: bool | None = Field(default=None, description="Chunked or fused cross-entropy (Liger, Unsloth).")
 
@@ -119,6 +127,9 @@ class Job:
     compile: bool
     fused_loss: bool
     adapter: bool = False  # adapters under a preference or reinforcement method
+    group_size: int = 1  # completions written for a prompt
+    response_tokens: int = 0  # mean tokens of one, part of seq_len
+    framework_open: bool = False  # none was named, so each layout counts as the stack that can run it
     assumptions: tuple[Assumption, ...] = field(default=(), compare=False)
 
     @property
@@ -140,6 +151,19 @@ class Job:
     def is_adapter(self) -> bool:
         """Whether only adapters are trained."""
         return self.adapter or self.method in ("lora", "qlora", "dora")
+
+
+def laid_out(job: Job, **changes: Any) -> Job:
+    """The job with another layout; where no framework was named, that of the stack which can lay it out so."""
+    changed = replace(job, **changes)
+    if not job.framework_open:
+        return changed
+    return replace(changed, framework=_usual_framework(changed.tp, changed.pp, changed.cp, changed.ep))
+
+
+def _usual_framework(tp: int, pp: int, cp: int, ep: int) -> Framework:
+    """Hugging Face's Trainer replicates and shards; what splits layers, sequences or experts is Megatron's kind."""
+    return "megatron" if tp * pp * cp * ep > 1 else "hf"
 
 
 def resolve(given: WorkloadInput) -> Job:
@@ -169,8 +193,7 @@ def resolve(given: WorkloadInput) -> Job:
         checkpointing=checkpointing,
         attention=note("attention", given.attention, "flash", "default kernel of current stacks"),
         sharding=note(
-            "sharding", given.sharding, "none" if n_gpus == 1 else "fsdp", "shards states over the GPUs",
-            quiet=n_gpus == 1,
+            "sharding", given.sharding, *_sharding_default(given, n_gpus), quiet=n_gpus == 1,
         ),
         n_gpus=n_gpus,
         tp=given.tp,
@@ -178,17 +201,20 @@ def resolve(given: WorkloadInput) -> Job:
         cp=given.cp,
         ep=given.ep,
         offload=_offload(given.cpu_offload),
-        framework=note("framework", given.framework, "hf", "Hugging Face Trainer conventions"),
+        framework=note("framework", given.framework, *_framework_default(given)),
         compile=bool(given.compile),
         fused_loss=note("fused_loss", given.fused_loss, False, "", quiet=True),
         adapter=adapter,
+        group_size=_group_size(given, method, note),
+        response_tokens=_response_tokens(given, method, seq_len, note),
+        framework_open=given.framework is None,
         assumptions=tuple(note.assumed),
     )  # fmt: skip
     _check(job)
     return job
 
 
-_UNITS: dict[str, Unit] = {"seq_len": "tokens", "n_gpus": "GPUs"}
+_UNITS: dict[str, Unit] = {"seq_len": "tokens", "n_gpus": "GPUs", "response_tokens": "tokens"}
 
 
 class _Noter:
@@ -204,6 +230,21 @@ class _Noter:
             unit = _UNITS.get(name, "")
             self.assumed.append(Assumption(name=name, value=default, unit=unit, why=why, argument=name))
         return default
+
+
+def _framework_default(given: WorkloadInput) -> tuple[Framework, str]:
+    chosen = _usual_framework(given.tp, given.pp, given.cp, given.ep)
+    if chosen == "hf":
+        return chosen, "Hugging Face Trainer conventions"
+    return chosen, "conventions of a stack that splits layers or experts; Hugging Face's Trainer does not"
+
+
+def _sharding_default(given: WorkloadInput, n_gpus: int) -> tuple[Sharding, str]:
+    if n_gpus == 1:
+        return "none", ""
+    if given.pp > 1:
+        return "zero1", "shards optimizer states; pipelines keep their weights whole"
+    return "fsdp", "shards states over the GPUs"
 
 
 def _usual_length(arch: Architecture) -> tuple[int, str]:
@@ -266,6 +307,31 @@ def _targets(given: WorkloadInput, adapter: bool, note: _Noter) -> tuple[str, ..
     if isinstance(asked, str):
         asked = [part for part in asked.replace(",", " ").split() if part]
     return tuple(asked)
+
+
+def _group_size(given: WorkloadInput, method: Method, note: _Noter) -> int:
+    if method != "grpo":
+        return 1
+    chosen: int = note("group_size", given.group_size, 8, "completions a prompt, TRL's default")
+    return chosen
+
+
+def _response_tokens(given: WorkloadInput, method: Method, seq_len: int, note: _Noter) -> int:
+    if method not in ("grpo", "ppo") or given.task != "train":
+        return 0
+    if given.response_tokens is not None and given.response_tokens >= seq_len:
+        raise BadValue(
+            "no_room_for_the_prompt",
+            f"A completion of {given.response_tokens} tokens leaves no prompt in sequences of {seq_len}.",
+            field="response_tokens",
+            hint="seq_len holds prompt and completion.",
+            candidates=[str(max(1, seq_len * 3 // 4))],
+        )
+    chosen: int = note(
+        "response_tokens", given.response_tokens, max(1, seq_len * 3 // 4),
+        "mean completion, the rest of seq_len is prompt; the longest is taken to be twice that",
+    )  # fmt: skip
+    return chosen
 
 
 def _offload(asked: Offload | bool | None) -> Offload:

@@ -105,6 +105,17 @@ def test_hours_follow_from_tokens_and_are_refused_without() -> None:
     assert "tokens" in outcome({**ROW, "metric": "wall_hours"}).status
 
 
+def test_a_cost_is_gpu_hours_times_the_price_that_the_row_states() -> None:
+    row = {**ROW, "metric": "cost_usd", "tokens_total_b": "0.1"}
+    hours = outcome({**row, "metric": "gpu_hours"}).predicted
+    assert hours is not None
+    assert outcome({**row, "notes": "rented at $0.40 per GPU-hour"}).predicted == pytest.approx(0.4 * hours)
+    assert outcome({**row, "notes": "$0.80/h a node? no: 0.80 USD per node-hour", "n_nodes": "1"}).predicted is not None
+    assert outcome({**row, "usd_per_gpu_hour": "2"}).predicted == pytest.approx(2 * hours)
+    assert "price" in outcome({**row, "notes": "low end of ballpark range $2.37 - $4.14"}).status
+    assert "tokens" in outcome({**row, "tokens_total_b": "", "notes": "$2 per GPU-hour"}).status
+
+
 @pytest.mark.parametrize(
     "broken",
     [{"gpu": "Hyperchip 9"}, {"n_gpus": "unknown"}, {"task": "inference"}, {"model": "??", "total_params_b": ""},

@@ -76,9 +76,36 @@ def test_filters_that_leave_no_offer_say_so_without_a_guess() -> None:
 
 def test_no_plan_shown_is_beaten_in_both_cost_and_time() -> None:
     plans = _select(model="llama-3.1-8b", method="full", tokens="1B").plans
-    assert len(plans) >= 3
-    for plan in plans:
-        assert not any(other.usd < plan.usd and other.hours < plan.hours for other in plans)
+    for precision in ("bf16_mixed", "fp8"):
+        same = [plan for plan in plans if plan.precision == precision]
+        assert len(same) >= 2
+        for plan in same:
+            assert not any(other.usd < plan.usd and other.hours < plan.hours for other in same)
+
+
+def test_fp8_stands_beside_the_verdict_and_is_never_it_unless_asked_for() -> None:
+    found = _select(model="llama-3.1-8b", method="full", tokens="1B")
+    assert found.plans[0].precision == "bf16_mixed"
+    assert "FP8" not in found.verdict
+    assert any("Transformer Engine" in warn.text for warn in found.warnings)
+    pinned = _select(model="llama-3.1-8b", method="full", tokens="1B", precision="bf16")
+    assert {plan.precision for plan in pinned.plans} == {"bf16"}
+    asked = _select(model="llama-3.1-8b", method="full", tokens="1B", precision="fp8")
+    assert {plan.precision for plan in asked.plans} == {"fp8"}
+    assert "FP8" in asked.verdict
+
+
+def test_adapters_are_offered_no_fp8() -> None:
+    assert {plan.precision for plan in _select(model="llama-3.1-8b", method="lora", tokens="1B").plans} == {"bf16"}
+
+
+def test_cards_without_bf16_train_in_fp16_and_are_out_where_bf16_was_asked_for() -> None:
+    free = _select(model="gpt2", method="pretrain", tokens="1B", gpu="V100")
+    assert {plan.precision for plan in free.plans} == {"fp16_mixed"}
+    assert "fp16" in free.verdict
+    pinned = _select(model="gpt2", method="pretrain", tokens="1B", gpu="V100", precision="bf16")
+    assert pinned.plans == []
+    assert any("no bf16" in str(row) for table in pinned.tables for row in table.rows)
 
 
 def test_the_front_of_no_plans_is_empty() -> None:

@@ -19,6 +19,7 @@ from tools.network.fabric import fabric_for
 from tools.registry import tool
 from tools.result import Assumption, FileText, ToolResult
 from tools.throughput import estimate_throughput, software_of
+from tools.usual_batch import at_usual_batch
 from tools.workload import resolve
 
 
@@ -65,24 +66,26 @@ def estimate_run(given: EstimateRunInput) -> EstimateRunResult:
     Hours = tokens / (tokens/s), with tokens/s from FLOPs per token, achieved fractions of peak and bandwidth, and
     exposed communication; or, with an MFU given, hours = 6·N·D / (GPUs · peak · MFU). Cost = GPU-hours x price, plus
     failures and saves (Daly 2006), evaluation, idle time, checkpoint and dataset storage, egress. Energy = design
-    power x load x PUE. Not modelled: queueing for capacity, salaries, taxes, rollout generation of PPO and GRPO.
+    power x load x PUE. PPO and GRPO: completions are written by an engine on the same cards, bound by reading weights
+    and cache; then scored, then trained on. Not modelled: queueing for capacity, salaries, taxes, tools called while
+    generating.
     """
     if given.task != "train":
         raise BadValue(
             "not_training", "estimate_run times training; for serving a model ask estimate_vram what fits.",
             field="task", candidates=["train"],
         )  # fmt: skip
-    job = resolve(given)
+    job, batched = at_usual_batch(resolve(given), given.grad_accum)
     gpu_match = find_gpu(given.gpu)
     gpu = gpu_match.value
-    assumed = list(job.assumptions)
+    assumed = [*job.assumptions, *batched]
     if gpu_match.note:
         assumed.append(Assumption(name="gpu", value=gpu.id, why=gpu_match.note, argument="gpu"))
     tokens, more = training_tokens(job, given.tokens, given.samples, given.epochs, given.tokens_per_sample)
     assumed += more
     fabric, more = fabric_for(gpu, job.n_gpus, given.gpus_per_node, given.intra_link, given.inter_link, given.instance)
     assumed += more
-    software = software_of(job.framework, given.software)
+    software = software_of(given.framework, given.software)
     speed = estimate_throughput(job, gpu, fabric, software)
     billing = given.billing or "on_demand"
     policy, more = choose_policy(given, billing, tokens, find_provider(given.provider) if given.provider else None)

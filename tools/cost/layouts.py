@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from knowledge.gpus import load_gpu
@@ -11,12 +11,9 @@ from tools.memory import MemoryBill, Verdict, estimate, verdict
 from tools.network.fabric import Fabric, fabric_for
 from tools.throughput import SoftwareClass, Throughput, estimate_throughput
 from tools.throughput.model import tokens_per_second_at_most
-from tools.workload import Checkpointing, Job, Sharding, WorkloadInput
+from tools.usual_batch import usual_batch_tokens
+from tools.workload import Checkpointing, Job, Sharding, WorkloadInput, laid_out
 
-# Tokens an optimizer step may cover before more data parallelism stops helping: 4M is what Llama 2 and 3 8B pretrained
-# with (arXiv:2307.09288, arXiv:2407.21783); fine-tuning recipes stay below half a million.
-PRETRAIN_BATCH_TOKENS = 4 * 2**20
-FINE_TUNE_BATCH_TOKENS = 2**19
 MICRO_BATCHES = (1, 4, 16)
 CLOSE = 0.97  # of what a layout could reach at most: nearer, choosing is below any model's error
 
@@ -29,17 +26,18 @@ class Freedom:
     checkpointing: bool
     layout: bool
     batch_tokens: float
+    grad_accum: int | None = None  # passes a step as told
 
     @staticmethod
     def of(given: WorkloadInput, job: Job) -> Freedom:
         """What was not said is free."""
         fixed = given.tp * given.pp * given.cp > 1 or given.sharding is not None
-        pretrain = job.method in ("pretrain", "continued_pretrain")
         return Freedom(
             micro_batch=given.micro_batch is None,
             checkpointing=given.activation_checkpointing is None,
             layout=not fixed,
-            batch_tokens=PRETRAIN_BATCH_TOKENS if pretrain else FINE_TUNE_BATCH_TOKENS,
+            batch_tokens=usual_batch_tokens(job),
+            grad_accum=given.grad_accum,
         )
 
 
@@ -146,14 +144,14 @@ def _options(job: Job, n_gpus: int, per_machine: int, free: Freedom) -> tuple[Jo
         replicas = n_gpus // (tp * pp * job.cp)
         for batch in batches:
             tokens = replicas * batch * job.seq_len
-            accumulate = int(free.batch_tokens // tokens)
+            accumulate = int(free.batch_tokens // tokens) if free.grad_accum is None else free.grad_accum
             if accumulate < 1 and (batch > 1 or replicas > 1) and batch != batches[0]:
                 continue
             if tokens > 2 * free.batch_tokens and replicas > 1:
                 continue
             for kind in saving:
                 found.append(
-                    replace(
+                    laid_out(
                         job, n_gpus=n_gpus, sharding=sharding, tp=tp, pp=pp, micro_batch=batch, checkpointing=kind,
                         grad_accum=max(1, accumulate),
                     )

@@ -26,6 +26,7 @@ from tools.registry import tool
 from tools.result import Assumption, Column, SourceRef, Table, ToolResult
 from tools.throughput import SoftwareClass, estimate_throughput, software_of
 from tools.units import HOURS_PER_MONTH, parse_rate, parse_seconds
+from tools.usual_batch import at_usual_batch
 from tools.workload import Job, WorkloadInput, resolve
 
 COLD_USD_PER_GB_MONTH = 0.004  # GCP coldline bucket, us-central1, price list of 2026-07-30
@@ -195,7 +196,8 @@ def _course(given: PlanCheckpointsInput, job: Job, nodes: int, assumed: list[Ass
         return _Course(MONTH_HOURS, None, None)
     gpu = find_gpu(given.gpu).value
     fabric, _links = fabric_for(gpu, job.n_gpus)
-    speed = estimate_throughput(job, gpu, fabric, software_of(job.framework, given.software))
+    job, _batched = at_usual_batch(job, given.grad_accum)
+    speed = estimate_throughput(job, gpu, fabric, software_of(given.framework, given.software))
     if given.tokens is None and job.method != "pretrain":
         assumed.append(_a_month())
         return _Course(MONTH_HOURS, speed.step_seconds, speed.tokens_per_second)

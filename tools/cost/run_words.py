@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from knowledge.types import Gpu
 from tools.cost.energy import GRID_KG_PER_KWH, LOAD, PUE, energy
+from tools.cost.precisions import has_fp8
 from tools.cost.price_basis import PriceBasis, price_basis
 from tools.cost.run import Bill, Policy, RunTime, bill, checkpoint_bytes, run_time, training_hours
 from tools.cost.words import Facts, cards, doing, model_name
@@ -14,6 +15,7 @@ from tools.network.fabric import Fabric
 from tools.result import Assumption, Column, SourceRef, Step, Table, ToolResult, Warn
 from tools.throughput import Throughput, estimate_throughput
 from tools.throughput.flops import six_nd_hours
+from tools.throughput.rollouts import uncertainty
 from tools.workload import Job
 
 _FORMULAS = [
@@ -68,6 +70,7 @@ def write(result: ToolResult, run: Course, pue: float | None, grid: float | None
     need = estimate(run.job)
     fits = verdict(need, run.gpu)
     _time_facts(facts, run)
+    _rollout_facts(facts, run)
     _memory_facts(facts, run, need)
     costs = _cost_facts(facts, run) if run.basis else None
     _energy_facts(facts, run, result.assumptions, pue, grid)
@@ -122,6 +125,25 @@ def _time_facts(facts: Facts, run: Course) -> None:
         every = run.time.broken.interval_hours
         facts.add("checkpoint_interval", every, "h", label="best time between saves", basis="Young/Daly")
     facts.add("checkpoint_bytes", checkpoint_bytes(job), "B", kind="exact", label="one resumable checkpoint")
+
+
+def _rollout_facts(facts: Facts, run: Course) -> None:
+    """Where a PPO or GRPO step's time goes: writing completions, scoring and training on them."""
+    made = run.speed.rollouts
+    if made is None or run.given_mfu:
+        return
+    job, off = run.job, uncertainty(run.job)
+    facts.add("step_time", run.speed.step_seconds, "s", low=run.speed.step_seconds * run.fast,
+              high=run.speed.step_seconds * run.slow, label="one step, completions written and trained on")  # fmt: skip
+    facts.add("rollout_seconds", made.seconds, "s", low=made.seconds / off, high=made.seconds * off,
+              label="writing completions, a step",
+              basis=f"derived: {made.passes:.0f} passes of {made.concurrent:.3g} sequences at once on "
+              f"{made.engine_gpus} GPUs a copy, + switch {made.switch:.3g} s")  # fmt: skip
+    share = run.speed.parts.rollouts / run.speed.parts.total * 100
+    facts.add("rollout_share", share, "%", label="of the step spent writing completions")
+    per_step = job.tokens_per_step / job.seq_len
+    facts.add("completions_per_step", per_step, "", kind="exact", label="completions a step")
+    facts.add("steps", run.tokens / job.tokens_per_step, "", label="steps of the run")
 
 
 def _memory_facts(facts: Facts, run: Course, need: MemoryBill) -> None:
@@ -271,8 +293,12 @@ def _warn(result: ToolResult, run: Course, fits: str) -> None:
         add(
             Warn(code="no_price", text=f"No dated price of {run.gpu.id} is held; give one as price (USD per GPU-hour).")
         )
-    if run.job.method in ("grpo", "ppo"):
-        add(Warn(code="rollouts", text="Rollout generation is not counted; it often takes as long as training itself."))
+    if run.speed.rollouts is not None:
+        text = (
+            "The time to write completions is derived from bandwidth and assumed lengths, not calibrated: engines, "
+            "answers that run long and tools called in between move it by half or double."
+        )
+        add(Warn(code="rollouts", text=text))
     attention = run.speed.parts.attention / run.speed.parts.total
     if run.given_mfu and run.job.seq_len <= 8192 and attention > 0.25:
         add(Warn(code="attention_left_out", text="At this length attention is a large share; 6·N·D leaves it out."))
@@ -285,6 +311,11 @@ def _next_steps(facts: Facts, run: Course, fits: str) -> list[str]:
     job = run.job
     if fits == "does_not_fit":
         steps += _what_fits(facts, run)
+    if run.speed.rollouts is not None and not run.given_mfu:
+        steps.append(
+            "Of each step of [[step_time]], writing [[completions_per_step]] completions takes [[rollout_seconds]] "
+            "([[rollout_share]]); shorter answers (response_tokens) change that most."
+        )
     if run.basis and run.basis.source != "given" and fits != "does_not_fit":
         spot = price_basis(run.gpu, "spot")
         if spot is not None and spot.usd_per_gpu_hour < run.basis.usd_per_gpu_hour:
@@ -302,12 +333,15 @@ def _next_steps(facts: Facts, run: Course, fits: str) -> list[str]:
                 steps.append(
                     "Without activation checkpointing it still fits and takes [[run_hours_without_checkpointing]]."
                 )
-    if not run.given_mfu and run.gpu.dense_flops.get("fp8") and run.speed.bits == 16 and not job.is_adapter:
+    if not run.given_mfu and run.speed.bits == 16 and has_fp8(run.gpu, job):
         fp8 = estimate_throughput(replace(job, precision="fp8"), run.gpu, run.fabric, run.speed.software)
         gain = fp8.tokens_per_second / run.speed.tokens_per_second
         if gain > 1.05:
             facts.add("fp8_gain", gain, "x", label="speed in FP8")
-            steps.append("FP8 products would make it [[fp8_gain]] as fast, where the stack supports them.")
+            steps.append(
+                "FP8 products would make it [[fp8_gain]] as fast; they need Transformer Engine or torchao, and a check "
+                "that the loss follows a bf16 run's."
+            )
     return steps
 
 

@@ -16,14 +16,14 @@ from knowledge.gpus import all_gpus
 from knowledge.prices import Columns, columns
 from knowledge.types import Gpu
 from tools.cost.layouts import Freedom, SetUp, best_set_up
+from tools.cost.precisions import lacking, precisions_for
 from tools.cost.run import SPOT_MONTHLY_SHARE, Policy, bill, run_time, training_hours
-from tools.memory import MemoryBill
+from tools.memory import MemoryBill, estimate
+from tools.prices import STALE_BESIDE_NEWER_DAYS
 from tools.throughput import SoftwareClass
-from tools.workload import Job
+from tools.workload import Job, Precision
 
 MAX_AGE_DAYS = 365  # older observations say little about today's market
-# Beside a newer price of the same card an older one is likely no offer any more.
-STALE_BESIDE_NEWER_DAYS = 180
 # Boards that present themselves as several small GPUs: their sum is no memory that one process can use.
 SPLIT_BOARDS = ("A16", "MI250X")
 NODE_GPUS = 8  # machines of this size are sold in clusters; smaller ones rarely share a fast network
@@ -58,6 +58,12 @@ class Plan:
     hours: float  # wall-clock, failures and evaluation counted
     cost: float
     training_hours: float
+    gpus_per_node: int
+
+    @property
+    def precision(self) -> Precision:
+        """What it computes in."""
+        return self.set_up.job.precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,7 @@ class RuledOut:
     gpu: Gpu
     n_gpus: int
     need: MemoryBill
+    why: str = "too little memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,38 +86,58 @@ class Found:
     offers: int
 
 
-def search(job: Job, tokens: float, free: Freedom, software: SoftwareClass, policy: Policy, want: Filters) -> Found:
-    """Price the job on every offer that passes the filters."""
+VARIANTS = 2  # precisions tried on a card at most
+
+
+def search(
+    job: Job,
+    tokens: float,
+    free: Freedom,
+    software: SoftwareClass,
+    policy: Policy,
+    want: Filters,
+    pinned: bool = True,
+) -> Found:
+    """Price the job on every offer that passes the filters; ``pinned``: in the job's own precision alone."""
     offers = columns()
     rows = np.flatnonzero(_mask(offers, want))
     row, machines = _expand(offers, rows, want)
     counts = offers.n_gpus[row] * machines
     first, which = _distinct(offers, row, counts)
-    set_ups: list[SetUp | None] = []
+    each = len(first)
+    set_ups: list[SetUp | None] = [None] * (VARIANTS * each)
     misses: dict[str, RuledOut] = {}
-    billed = np.full((len(first), 2), np.inf)
-    wall = np.full((len(first), 2), np.inf)
-    fixed = np.zeros(len(first))
+    billed = np.full((VARIANTS * each, 2), np.inf)
+    wall = np.full((VARIANTS * each, 2), np.inf)
+    fixed = np.zeros((VARIANTS * each, 2))
     gpus = {gpu.id: gpu for gpu in all_gpus()}
     courses = [replace(policy, spot_monthly_share=share) for share in (0.0, SPOT_MONTHLY_SHARE)]
     plain = replace(job, assumptions=())
     for index, at in enumerate(first):
         gpu, total = gpus[str(offers.gpu_id[row[at]])], int(counts[at])
-        chosen, need = best_set_up(plain, gpu.id, total, int(offers.n_gpus[row[at]]), free, software)
-        set_ups.append(chosen)
-        if chosen is None:
-            if gpu.id not in misses or misses[gpu.id].n_gpus < total:
-                misses[gpu.id] = RuledOut(gpu, total, need)
-            continue
-        hours = training_hours(tokens, chosen.speed)
-        for spot, course in enumerate(courses):
-            time = run_time(chosen.job, hours, chosen.machines, course)
-            billed[index, spot] = time.billed_hours
-            wall[index, spot] = time.wall_hours
-            fixed[index] = bill(chosen.job, time, 0.0, policy).total
+        size = int(offers.n_gpus[row[at]])
+        options = precisions_for(gpu, plain, pinned)
+        if not options:
+            misses.setdefault(gpu.id, RuledOut(gpu, total, estimate(replace(plain, n_gpus=total)), lacking(plain)))
+        for variant, precision in enumerate(options):
+            own = plain if precision == plain.precision else replace(plain, precision=precision)
+            chosen, need = best_set_up(own, gpu.id, total, size, free, software)
+            if chosen is None:
+                if gpu.id not in misses or misses[gpu.id].n_gpus < total:
+                    misses[gpu.id] = RuledOut(gpu, total, need)
+                continue
+            place = index + variant * each
+            set_ups[place] = chosen
+            hours = training_hours(tokens, chosen.speed)
+            for spot, course in enumerate(courses):
+                time = run_time(chosen.job, hours, chosen.machines, course)
+                billed[place, spot] = time.billed_hours
+                wall[place, spot] = time.wall_hours
+                fixed[place, spot] = bill(chosen.job, time, 0.0, course).total
+    row, counts = np.tile(row, VARIANTS), np.tile(counts, VARIANTS)
+    which = np.concatenate([which + variant * each for variant in range(VARIANTS)])
     spot_row = (offers.billing[row] == "spot").astype(int)
-    price = offers.usd_per_gpu_hour[row]
-    cost = price * counts * billed[which, spot_row] + fixed[which]
+    cost = offers.usd_per_gpu_hour[row] * counts * billed[which, spot_row] + fixed[which, spot_row]
     plans = _cheapest_each(offers, row, which, spot_row, cost, wall, set_ups, tokens)
     fitting = {plan.set_up.gpu.id for plan in plans}
     priced = set(offers.gpu_id.tolist())
@@ -196,16 +223,14 @@ def _cheapest_each(
     set_ups: list[SetUp | None],
     tokens: float,
 ) -> list[Plan]:
+    """The cheapest offer of each set-up and billing, cheapest first."""
+    order = np.argsort(cost, kind="stable")
+    order = order[np.isfinite(cost[order])]
+    _kinds, billing = np.unique(offers.billing[row[order]], return_inverse=True)
+    _pairs, first = np.unique(which[order] * 64 + billing, return_index=True)
     plans = []
-    seen: set[tuple[int, str]] = set()
-    for index in np.argsort(cost, kind="stable"):
-        if not np.isfinite(cost[index]):
-            break
+    for index in order[np.sort(first)]:
         at, which_one = int(row[index]), int(which[index])
-        billing = str(offers.billing[at])
-        if (which_one, billing) in seen:
-            continue
-        seen.add((which_one, billing))
         chosen = set_ups[which_one]
         assert chosen is not None
         plans.append(
@@ -214,13 +239,14 @@ def _cheapest_each(
                 provider=str(offers.provider[at]),
                 instance_type=str(offers.instance_type[at]),
                 region=str(offers.region[at]),
-                billing=billing,
+                billing=str(offers.billing[at]),
                 usd_per_gpu_hour=float(offers.usd_per_gpu_hour[at]),
                 observed=str(offers.observed[at]),
                 source=str(offers.source[at]),
                 hours=float(wall[which_one, spot_row[index]]),
                 cost=float(cost[index]),
                 training_hours=training_hours(tokens, chosen.speed),
+                gpus_per_node=int(offers.n_gpus[at]),
             )
         )
     return plans

@@ -13,8 +13,10 @@ from tools.cost.inputs import BillingChoice, RunInput
 from tools.cost.layouts import Freedom
 from tools.cost.limits import budget_usd, deadline_hours
 from tools.cost.policy import choose_policy
+from tools.cost.precisions import FP8_METHODS
 from tools.cost.search import Filters, Plan, search
-from tools.cost.select_words import Choice, write
+from tools.cost.select_tables import Choice
+from tools.cost.select_words import write
 from tools.cost.tokens import training_tokens
 from tools.errors import BadValue
 from tools.registry import tool
@@ -58,6 +60,14 @@ class PlanRow(BaseModel):
     usd_per_gpu_hour: float
     observed: str
     layout: str
+    precision: str
+    tp: int
+    pp: int
+    sharding: str
+    micro_batch: int
+    grad_accum: int
+    activation_checkpointing: str
+    gpus_per_node: int
     peak_bytes: float
     hours: float
     usd: float
@@ -81,9 +91,10 @@ class SelectGpuResult(ToolResult):
 def select_gpu(given: SelectGpuInput) -> SelectGpuResult:
     """Which GPU, how many, at which provider, so that the finished run is cheapest, fastest or both?
 
-    Every offer of the price book whose layout fits in memory is priced: hours = tokens / modelled tokens/s, stretched
-    by failures, saves, start-up and evaluation; cost = price x GPUs x billed hours + storage. Returned are the plans
-    that no other beats in both cost and time (Pareto front), and what was ruled out. Not modelled: availability.
+    Every offer of the price book whose layout fits in memory is priced, in bf16 (fp16 where a card has none) and in FP8
+    where card and method gain: hours = tokens / modelled tokens/s, stretched by failures, saves, start-up and
+    evaluation; cost = price x GPUs x billed hours + storage. Returned are the plans that no other of their precision
+    beats in both cost and time (Pareto front), and what was ruled out. Not modelled: availability, quality.
     """
     job = resolve(given)
     assumed = [item for item in job.assumptions if item.name not in ("sharding", "n_gpus")]
@@ -99,17 +110,21 @@ def select_gpu(given: SelectGpuInput) -> SelectGpuResult:
     deadline = deadline_hours(given.deadline, given.now) if given.deadline is not None else None
     policy, more = choose_policy(given, "on_demand", tokens)
     assumed += more
-    software = software_of(job.framework, given.software)
+    software = software_of(given.framework, given.software)
     assumed.append(
         Assumption(name="software", value=software, why="whose stack: sets speed and range", argument="software")
     )
     want = _filters(given, job.method == "pretrain", assumed)
-    found = search(job, tokens, free, software, policy, want)
+    if given.precision is None and job.method in FP8_METHODS and not job.is_adapter:
+        assumed = [item for item in assumed if item.name != "precision"]
+        why = "the verdict's: bf16, or fp16 on cards without it; FP8 rows stand beside; naming one pins it"
+        assumed.append(Assumption(name="precision", value=job.precision, why=why, argument="precision"))
+    found = search(job, tokens, free, software, policy, want, pinned=given.precision is not None)
     result = SelectGpuResult(assumptions=assumed, offers_searched=found.offers)
     dearer = None
     if not found.plans and (want.usd_per_gpu_hour or want.usd_per_hour):
         uncapped = replace(want, usd_per_gpu_hour=None, usd_per_hour=None)
-        dearer = search(job, tokens, free, software, policy, uncapped)
+        dearer = search(job, tokens, free, software, policy, uncapped, pinned=given.precision is not None)
     choice = Choice(job, tokens, told, found, given.objective, budget, deadline, want, policy, dearer)
     shown = write(result, choice)
     result.plans = [_row(plan, reason) for plan, reason in shown]
@@ -159,6 +174,7 @@ def _names(given: str | list[str] | None) -> list[str]:
 
 
 def _row(plan: Plan, reason: str) -> PlanRow:
+    job = plan.set_up.job
     return PlanRow(
         gpu=plan.set_up.gpu.id,
         n_gpus=plan.set_up.n_gpus,
@@ -168,6 +184,14 @@ def _row(plan: Plan, reason: str) -> PlanRow:
         usd_per_gpu_hour=plan.usd_per_gpu_hour,
         observed=plan.observed,
         layout=plan.set_up.layout,
+        precision=plan.precision,
+        tp=job.tp,
+        pp=job.pp,
+        sharding=job.sharding,
+        micro_batch=job.micro_batch,
+        grad_accum=job.grad_accum,
+        activation_checkpointing=job.checkpointing,
+        gpus_per_node=plan.gpus_per_node,
         peak_bytes=plan.set_up.need.peak_bytes,
         hours=plan.hours,
         usd=plan.cost,

@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tools.cost.plan_chart import front_chart
-from tools.cost.run import Policy
-from tools.cost.search import Filters, Found, Plan, pareto
+from tools.cost.precisions import FP8_NOTE
+from tools.cost.search import Plan, pareto
+from tools.cost.select_tables import SHOWN, Choice, machine, plan_table, ruled_out_table, where, with_reasons
 from tools.cost.words import Facts, cards, doing
-from tools.result import Column, SourceRef, Table, ToolResult, Warn
+from tools.result import SourceRef, ToolResult, Warn
 from tools.throughput.efficiency import known_chip
 from tools.units import Unit
-from tools.workload import Job
-
-SHOWN = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What was asked and what was found."""
-
-    job: Job
-    tokens: float
-    tokens_told: bool
-    found: Found
-    objective: str
-    budget: float | None
-    deadline: float | None
-    want: Filters
-    policy: Policy
-    dearer: Found | None = None  # without a price cap that left nothing
 
 
 def write(result: ToolResult, choice: Choice) -> list[tuple[Plan, str]]:
@@ -48,7 +28,10 @@ def write(result: ToolResult, choice: Choice) -> list[tuple[Plan, str]]:
         _nothing_fits(result, facts, choice)
         result.facts = facts.found
         return []
-    sure = [plan for plan in plans if plan.set_up.fit == "fits"] or plans
+    every = [plan for plan in plans if plan.set_up.fit == "fits"] or plans
+    narrow = [plan for plan in every if plan.precision == "fp8" and choice.job.precision != "fp8"]
+    beside = {id(plan) for plan in narrow}
+    sure = [plan for plan in every if id(plan) not in beside] or every
     front = pareto(sure)
     meets = [plan for plan in sure if _in_time(plan, choice) and _in_budget(plan, choice)]
     if not choice.tokens_told:
@@ -82,10 +65,13 @@ def write(result: ToolResult, choice: Choice) -> list[tuple[Plan, str]]:
                  "precision: its time and cost are the least certain here.")
         )  # fmt: skip
     result.facts = facts.found
-    listed = _with_reasons(shown[:SHOWN] if not choice.tokens_told else (pareto(meets) if meets else front), choice)
-    result.tables = [_plan_table(listed, choice.tokens_told)]
+    listed = with_reasons(shown[:SHOWN] if not choice.tokens_told else (pareto(meets) if meets else front), choice)
+    if choice.tokens_told and narrow:
+        listed += _say_fp8(result, facts, choice, narrow, best)
+        result.facts = facts.found
+    result.tables = [plan_table(listed, choice.tokens_told)]
     if choice.found.ruled_out:
-        result.tables.append(_ruled_out_table(choice))
+        result.tables.append(ruled_out_table(choice))
     result.charts.append(front_chart(sure, front))
     _sources(result, [plan for plan, _reason in listed] + [best])
     result.suggestions = _suggestions(choice, best)
@@ -166,36 +152,25 @@ def _other_facts(facts: Facts, plan: Plan, name: str) -> None:
     facts.add(f"{name}_headroom", headroom, "%", about=about, label="memory left free")
 
 
-def _where(plan: Plan) -> str:
-    billing = {"on_demand": "on demand", "secure": "on demand"}.get(plan.billing, plan.billing.replace("_", " "))
-    return f"{plan.provider}, {billing}, seen {plan.observed}"
-
-
-def _machine(plan: Plan) -> str:
-    return cards(plan.set_up.n_gpus, plan.set_up.gpu)
-
-
 def _say_smallest(
     result: ToolResult, facts: Facts, choice: Choice, sure: list[Plan], best: Plan, other: Plan | None
 ) -> None:
     capped = " for all GPUs together" if choice.want.usd_per_hour else ""
     held = f"Within [[price_cap]]{capped}: " if _cap(choice) is not None else ""
     text = (
-        f"{held}{_machine(best)} is the cheapest that fits for {doing(choice.job, inside=True)}: it needs "
-        f"[[peak_per_gpu]] a GPU of [[usable_memory]] ([[headroom]] free), from [[usd_per_gpu_hour]] ({_where(best)})."
+        f"{held}{machine(best)} is the cheapest that fits for {doing(choice.job, inside=True)}: it needs "
+        f"[[peak_per_gpu]] a GPU of [[usable_memory]] ([[headroom]] free), from [[usd_per_gpu_hour]] ({where(best)})."
     )
     if other is not None:
-        text += (
-            f" Runner-up: {_machine(other)} from [[runner_up_price]] ({_where(other)}), [[runner_up_headroom]] free."
-        )
+        text += f" Runner-up: {machine(other)} from [[runner_up_price]] ({where(other)}), [[runner_up_headroom]] free."
     result.verdict = text
     value = min(sure, key=lambda plan: plan.cost)
     if value is not best:
         million = value.cost / choice.tokens * 1e6
         facts.add("best_value_per_million_tokens", million, "USD", as_of=value.observed, about=[value.set_up.gpu.id],
-                  label=f"{_machine(value)} at {value.provider}")  # fmt: skip
+                  label=f"{machine(value)} at {value.provider}")  # fmt: skip
         result.next_steps.append(
-            f"Cheapest a token is {_machine(value)} ({_where(value)}): [[best_value_per_million_tokens]] a million "
+            f"Cheapest a token is {machine(value)} ({where(value)}): [[best_value_per_million_tokens]] a million "
             "tokens, against [[usd_per_million_tokens]], hidden parts included."
         )
     else:
@@ -219,8 +194,8 @@ def _all_dearer(result: ToolResult, facts: Facts, choice: Choice) -> None:
               about=[nearest.set_up.gpu.id, nearest.provider], label="all its GPUs")  # fmt: skip
     result.verdict = (
         f"No: nothing on offer within [[price_cap]]{' for all GPUs together' if whole else ''} holds "
-        f"{doing(choice.job, inside=True)}. The nearest is {_machine(nearest)} at [[nearest_price]], "
-        f"[[nearest_usd_per_hour]] in all ({_where(nearest)})."
+        f"{doing(choice.job, inside=True)}. The nearest is {machine(nearest)} at [[nearest_price]], "
+        f"[[nearest_usd_per_hour]] in all ({where(nearest)})."
     )
     result.next_steps.append("LoRA or QLoRA needs a fraction of the memory; spot (spot=true) lowers the price.")
     _sources(result, [nearest])
@@ -239,13 +214,11 @@ def _say_best(
         limits.append("in [[deadline]]")
     held = f" {' and '.join(limits)}" if limits else ""
     result.verdict = (
-        f"{word}{held} for {doing(choice.job, inside=True)} on [[tokens]]: {_machine(best)} at [[usd_per_gpu_hour]] "
-        f"({_where(best)}): [[wall_hours]] ([[wall_hours|range]]) and [[run_cost]] ([[run_cost|range]]) in the end."
+        f"{word}{held} for {doing(choice.job, inside=True)} on [[tokens]]: {machine(best)} at [[usd_per_gpu_hour]] "
+        f"({where(best)}): [[wall_hours]] ([[wall_hours|range]]) and [[run_cost]] ([[run_cost|range]]) in the end."
     )
     if other is not None:
-        result.verdict += (
-            f" Runner-up: {_machine(other)} ({_where(other)}), [[runner_up_hours]] and [[runner_up_cost]]."
-        )
+        result.verdict += f" Runner-up: {machine(other)} ({where(other)}), [[runner_up_hours]] and [[runner_up_cost]]."
     speed = best.set_up.speed
     if choice.deadline is not None and best.hours / speed.low_factor > choice.deadline:
         safe = [p for p in front if p.hours / p.set_up.speed.low_factor <= choice.deadline and _in_budget(p, choice)]
@@ -253,7 +226,7 @@ def _say_best(
             plan = min(safe, key=lambda one: one.cost)
             _other_facts(facts, plan, "safe")
             result.next_steps.append(
-                f"At the slow end of the range it would be late; {_machine(plan)} ({_where(plan)}) is in time even "
+                f"At the slow end of the range it would be late; {machine(plan)} ({where(plan)}) is in time even "
                 "then: [[safe_hours]] and [[safe_cost]] expected."
             )
         else:
@@ -263,6 +236,25 @@ def _say_best(
     _faster(result, facts, front, best)
 
 
+def _say_fp8(
+    result: ToolResult, facts: Facts, choice: Choice, narrow: list[Plan], best: Plan
+) -> list[tuple[Plan, str]]:
+    """The same search in FP8, beside the verdict: its rows with reasons, and what it would save."""
+    allowed = [plan for plan in narrow if _in_time(plan, choice) and _in_budget(plan, choice)] or narrow
+    cheapest, fastest = min(allowed, key=lambda p: (p.cost, p.hours)), min(allowed, key=lambda p: (p.hours, p.cost))
+    if cheapest.cost < best.cost or cheapest.hours < best.hours:
+        _other_facts(facts, cheapest, "fp8")
+        result.next_steps.append(
+            f"With FP8 products, {machine(cheapest)} ({where(cheapest)}) takes [[fp8_hours]] for [[fp8_cost]]; that "
+            "needs Transformer Engine or torchao, and a check that the loss follows a bf16 run's."
+        )
+    result.warnings.append(Warn(code="fp8", text=FP8_NOTE))
+    rows = [(cheapest, "cheapest in FP8")]
+    if fastest is not cheapest:
+        rows.append((fastest, "fastest in FP8"))
+    return rows
+
+
 def _faster(result: ToolResult, facts: Facts, front: list[Plan], best: Plan) -> None:
     faster = [plan for plan in front if plan.hours <= best.hours / 2]
     if faster:
@@ -270,7 +262,7 @@ def _faster(result: ToolResult, facts: Facts, front: list[Plan], best: Plan) -> 
         _other_facts(facts, plan, "faster")
         facts.add("faster_extra_cost", (plan.cost / best.cost - 1) * 100, "%", label="more than the cheapest")
         result.next_steps.append(
-            f"Twice as fast or better: {_machine(plan)} ({_where(plan)}) takes [[faster_hours]] for [[faster_cost]], "
+            f"Twice as fast or better: {machine(plan)} ({where(plan)}) takes [[faster_hours]] for [[faster_cost]], "
             "[[faster_extra_cost]] more."
         )
 
@@ -293,7 +285,7 @@ def _say_misses(result: ToolResult, facts: Facts, choice: Choice, sure: list[Pla
         facts.add("share_affordable", bought / choice.tokens * 100, "%", label="of the run")
         result.verdict = (
             f"No: [[budget]] does not pay for {doing(choice.job, inside=True)} on [[tokens]]. The cheapest plan is "
-            f"{_machine(cheapest)} ({_where(cheapest)}), [[cheapest_cost]] in [[cheapest_hours]]; the budget buys "
+            f"{machine(cheapest)} ({where(cheapest)}), [[cheapest_cost]] in [[cheapest_hours]]; the budget buys "
             "[[tokens_affordable]] of training there, [[share_affordable]] of the run."
         )
         result.warnings.append(Warn(code="over_budget", text="No plan stays within the budget."))
@@ -302,7 +294,7 @@ def _say_misses(result: ToolResult, facts: Facts, choice: Choice, sure: list[Pla
         facts.add("tokens_in_time", done, "tokens", label="tokens trained by the deadline")
         result.verdict = (
             f"No: nothing within [[max_gpus]] finishes {doing(choice.job, inside=True)} on [[tokens]] in "
-            f"[[deadline]]. The fastest is {_machine(fastest)} ({_where(fastest)}): [[fastest_hours]] and "
+            f"[[deadline]]. The fastest is {machine(fastest)} ({where(fastest)}): [[fastest_hours]] and "
             "[[fastest_cost]]; by the deadline it has trained on [[tokens_in_time]]."
         )
         result.warnings.append(Warn(code="too_late", text="No plan meets the deadline."))
@@ -315,8 +307,8 @@ def _say_misses(result: ToolResult, facts: Facts, choice: Choice, sure: list[Pla
         _other_facts(facts, cheap_plan, "in_budget")
         result.verdict = (
             f"Not both: {doing(choice.job, inside=True)} on [[tokens]] meets [[deadline]] from [[in_time_cost]] "
-            f"({_machine(quick_plan)}, {_where(quick_plan)}), and within [[budget]] it takes [[in_budget_hours]] "
-            f"({_machine(cheap_plan)}, {_where(cheap_plan)})."
+            f"({machine(quick_plan)}, {where(quick_plan)}), and within [[budget]] it takes [[in_budget_hours]] "
+            f"({machine(cheap_plan)}, {where(cheap_plan)})."
         )
         result.warnings.append(Warn(code="limits_conflict", text="No plan meets both the deadline and the budget."))
     result.next_steps.append(
@@ -344,74 +336,7 @@ def _nothing_fits(result: ToolResult, facts: Facts, choice: Choice) -> None:
         f"{cards(nearest.n_gpus, nearest.gpu)}, would need [[peak_per_gpu]] a GPU and has [[usable_memory]]."
     )
     result.next_steps.append("Raise max_gpus, shorten the sequence, or train adapters (LoRA, QLoRA) instead.")
-    result.tables = [_ruled_out_table(choice)]
-
-
-def _with_reasons(plans: list[Plan], choice: Choice) -> list[tuple[Plan, str]]:
-    if not plans:
-        return []
-    picked = plans if len(plans) <= SHOWN else _spread(plans)
-    cheapest, fastest = min(picked, key=lambda p: p.cost), min(picked, key=lambda p: p.hours)
-    balanced = min(picked, key=lambda p: p.cost * p.hours)
-    rows = []
-    for number, plan in enumerate(picked):
-        reason = "no other is cheaper and faster"
-        if not choice.tokens_told:
-            reason = "lowest price by the hour" if number == 0 else "fits as well"
-            if plan is cheapest:
-                reason = "cheapest a token" + ("; " + reason if number == 0 else "")
-        elif plan is cheapest:
-            reason = "cheapest finished run"
-        elif plan is fastest:
-            reason = "fastest"
-        elif plan is balanced:
-            reason = "lowest cost x time"
-        elif number:
-            before = picked[number - 1]
-            reason = "faster than the row above, and dearer" if plan.hours < before.hours else "next best"
-        rows.append((plan, reason))
-    return rows
-
-
-def _spread(plans: list[Plan]) -> list[Plan]:
-    """The ends and an even choice between them."""
-    steps = [round(i * (len(plans) - 1) / (SHOWN - 1)) for i in range(SHOWN)]
-    return [plans[i] for i in dict.fromkeys(steps)]
-
-
-def _plan_table(listed: list[tuple[Plan, str]], told: bool) -> Table:
-    columns = [
-        Column(key="machine", label="machine"), Column(key="provider", label="provider"),
-        Column(key="region", label="region"), Column(key="billing", label="billing"),
-        Column(key="price", label="price", unit="USD/GPU-h"), Column(key="seen", label="seen"),
-        Column(key="memory", label="memory a GPU", unit="B"), Column(key="hours", label="time", unit="h"),
-        Column(key="cost", label="finished run", unit="USD"), Column(key="layout", label="layout"),
-        Column(key="why", label="why"),
-    ]  # fmt: skip
-    rows: list[list[float | int | str | bool | None]] = [
-        [
-            _machine(plan), plan.provider, plan.region or "any", plan.billing.replace("_", " "), plan.usd_per_gpu_hour,
-            plan.observed, plan.set_up.need.peak_bytes, plan.hours, plan.cost, plan.set_up.layout, reason,
-        ]
-        for plan, reason in listed
-    ]  # fmt: skip
-    title = "Plans worth having"
-    if not told:
-        title = "Cards that fit, lowest price by the hour first; time and cost for the tokens assumed"
-    return Table(id="plans", title=title, columns=columns, rows=rows)
-
-
-def _ruled_out_table(choice: Choice) -> Table:
-    columns = [
-        Column(key="machine", label="largest machine tried"), Column(key="need", label="needs a GPU", unit="B"),
-        Column(key="has", label="has", unit="B"), Column(key="why", label="why"),
-    ]  # fmt: skip
-    misses = sorted(choice.found.ruled_out, key=lambda miss: -miss.gpu.usable_bytes)[:12]
-    rows: list[list[float | int | str | bool | None]] = [
-        [cards(miss.n_gpus, miss.gpu), miss.need.peak_bytes, miss.gpu.usable_bytes, "too little memory"]
-        for miss in misses
-    ]
-    return Table(id="ruled_out", title="Ruled out", columns=columns, rows=rows)
+    result.tables = [ruled_out_table(choice)]
 
 
 def _sources(result: ToolResult, plans: list[Plan]) -> None:
@@ -422,7 +347,7 @@ def _sources(result: ToolResult, plans: list[Plan]) -> None:
 
 def _suggestions(choice: Choice, best: Plan) -> list[str]:
     gpu = best.set_up.gpu.id
-    asked = [f"How long does it take on {_machine(best)}, and what are the hidden costs?"]
+    asked = [f"How long does it take on {machine(best)}, and what are the hidden costs?"]
     if not choice.tokens_told:
         asked.append("Which is cheapest for 100M tokens?")
     asked.append("And on spot machines?")

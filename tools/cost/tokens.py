@@ -10,6 +10,7 @@ from tools.workload import Job
 CHINCHILLA_TOKENS_PER_PARAM = 20.0  # Hoffmann et al. 2022, arXiv:2203.15556, table 3
 FINE_TUNING_TOKENS = 10e6
 MAX_TOKENS = 1e16
+_SEQUENCES = {"dpo": 2, "orpo": 2, "reward": 2}  # a preference pair is two sequences
 
 
 def training_tokens(
@@ -50,7 +51,13 @@ def training_tokens(
                     why="every sample filled to the sequence length; packing reaches this, padding bills it",
                 )
             )
-        amount = count * each
+        sequences = _SEQUENCES.get(job.method, 1) * job.group_size
+        if sequences > 1:
+            what = "chosen and rejected answer" if job.method in _SEQUENCES else "completions of its prompt"
+            assumed.append(
+                Assumption(name="sequences_per_sample", value=sequences, why=f"a sample's {what} are trained on")
+            )
+        amount = count * each * sequences
     elif job.method in ("pretrain",):
         amount = CHINCHILLA_TOKENS_PER_PARAM * job.arch.active_params
         assumed.append(

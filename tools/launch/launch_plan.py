@@ -109,7 +109,8 @@ def launch_plan(given: LaunchPlanInput) -> LaunchPlanResult:
 def _target(given: LaunchPlanInput, cluster: Cluster, tokens: float | None) -> Target:
     job = cluster.job
     target = Target(
-        job=job, gpu=cluster.gpu, fabric=cluster.fabric, launcher=given.launcher, dataset=given.dataset,
+        job=job, gpu=cluster.gpu, fabric=cluster.fabric, software=cluster.software,
+        launcher=given.launcher, dataset=given.dataset,
         steps=max(1, round(tokens / job.tokens_per_step)) if tokens else None, save_steps=500, spot=given.spot,
         idle_minutes=given.idle_minutes,
     )  # fmt: skip

@@ -61,7 +61,7 @@ def save_interval(target: Target) -> tuple[float, float]:
 def check(target: Target, tokens: float | None) -> Readiness:
     """Every item for this job."""
     job, gpu, fabric = target.job, target.gpu, target.fabric
-    bill, options = estimate(job), Options()
+    bill, options = estimate(job), Options(target.software)
     step = timed(job, gpu, fabric, options)
     speed = job.tokens_per_step / step.total
     headroom = gpu.usable_bytes - bill.peak_bytes

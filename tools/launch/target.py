@@ -7,6 +7,7 @@ from typing import Literal
 
 from knowledge.types import Gpu
 from tools.network.fabric import Fabric
+from tools.throughput import SoftwareClass
 from tools.workload import Job
 
 Launcher = Literal[
@@ -22,6 +23,7 @@ class Target:
     job: Job
     gpu: Gpu
     fabric: Fabric
+    software: SoftwareClass
     launcher: Launcher
     dataset: str
     steps: int | None

@@ -16,8 +16,6 @@ from tools.memory.inference import cache_bytes
 from tools.memory.shapes import Shape
 from tools.workload import Job
 
-GRPO_GROUP = 8  # completions generated together (TRL's default num_generations)
-
 
 @dataclass(frozen=True, slots=True)
 class Extras:
@@ -51,5 +49,5 @@ def generation_bytes(job: Job, shape: Shape, extras: Extras) -> float:
     """Key-value cache while completions are generated, cut over the tensor-parallel group; training waits then."""
     if not extras.generates:
         return 0.0
-    group = max(job.micro_batch, GRPO_GROUP) / max(1, job.micro_batch)
+    group = max(job.micro_batch, job.group_size) / max(1, job.micro_batch)
     return cache_bytes(job, shape) * group / job.tp

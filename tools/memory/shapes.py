@@ -180,6 +180,11 @@ _GROUPS: dict[str, tuple[str, ...]] = {
 TARGET_NAMES: tuple[str, ...] = (*_GROUPS, *_TARGETS)
 
 
+def adapter_weights(arch: Architecture, rank: int, targets: tuple[str, ...]) -> float:
+    """Adapter weights: rank x (in + out) of every adapted matrix (Hu et al. 2021, arXiv:2106.09685)."""
+    return float(rank * sum((x.inputs + x.outputs) * x.blocks * x.copies for x in adapter_linears(arch, targets)))
+
+
 @lru_cache(maxsize=4096)
 def adapter_linears(
     arch: Architecture, targets: tuple[str, ...], fused_qkv: bool = False, fused_gate: bool = False

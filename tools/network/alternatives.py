@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from knowledge.types import Gpu
 from tools.network.fabric import Fabric, IntraKind, fabric_for
+from tools.network.model import AS_USUAL, Ways
 from tools.network.step import StepTime, step_time
-from tools.network.volumes import Compression, CpKind
 from tools.throughput import SoftwareClass
 from tools.workload import Job
 
@@ -31,12 +31,10 @@ UNLIMITED = 1e15
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How the stack communicates; the same for every link compared."""
+    """Whose stack, and how it communicates; the same for every link compared."""
 
     software: SoftwareClass | None = None
-    sequence_parallel: bool = True
-    cp_kind: CpKind = "ring"
-    compression: Compression = "none"
+    ways: Ways = AS_USUAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +50,7 @@ class Rung:
 
 def timed(job: Job, gpu: Gpu, fabric: Fabric, options: Options) -> StepTime:
     """One step over ``fabric``."""
-    return step_time(
-        job, gpu, fabric, options.software, options.sequence_parallel, options.cp_kind, options.compression
-    )
+    return step_time(job, gpu, fabric, options.software, options.ways)
 
 
 def kept_share(job: Job, gpu: Gpu, fabric: Fabric, options: Options, inside: bool) -> float:

@@ -7,6 +7,7 @@ from pydantic import Field, field_validator
 from tools.network.alternatives import Options, Rung, cheapest, kept_share, ladder, timed
 from tools.network.inputs import Cluster, ClusterInput, read_cluster
 from tools.network.interconnect_words import write
+from tools.network.model import Ways
 from tools.network.step import StepTime
 from tools.network.volumes import Compression, CpKind
 from tools.registry import tool
@@ -64,7 +65,8 @@ def check_interconnect(given: CheckInterconnectInput) -> CheckInterconnectResult
     inside and network ports between nodes. Not modelled: other tenants on the fabric, faulty cables, slow storage.
     """
     cluster = read_cluster(given, extra=_OWN)
-    options = Options(given.software, given.sequence_parallel, given.cp_kind, given.compression)
+    ways = Ways(given.sequence_parallel, given.cp_kind, given.compression)
+    options = Options(cluster.software, ways)
     job, gpu, fabric = cluster.job, cluster.gpu, cluster.fabric
     step = timed(job, gpu, fabric, options)
     inside = fabric.nodes(job.n_gpus) == 1

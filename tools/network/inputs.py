@@ -15,7 +15,8 @@ from tools.memory import estimate, verdict
 from tools.network.fabric import Fabric, default_node_size, fabric_for
 from tools.registry import parse_input
 from tools.result import Assumption
-from tools.throughput import SoftwareClass
+from tools.throughput import SoftwareClass, software_of
+from tools.usual_batch import at_usual_batch
 from tools.workload import Job, WorkloadInput, resolve
 
 DEFAULT_GPU = "H100-SXM5"
@@ -58,12 +59,14 @@ class Cluster:
     job: Job
     gpu: Gpu
     fabric: Fabric
-    software: SoftwareClass | None
+    software: SoftwareClass
     assumptions: tuple[Assumption, ...]
 
 
 def read_cluster(given: ClusterInput, extra: frozenset[str] = frozenset(), choose: bool = True) -> Cluster:
-    """The job on its cluster; ``choose`` picks an unstated sharding of adapters and an unstated micro-batch."""
+    """The job on its cluster; ``choose`` picks an unstated sharding of adapters, an unstated micro-batch, and for a
+    pipeline, which needs several, passes a step that make up the usual global batch.
+    """
     machine = _instance(given.instance)
     gpu, assumed = _gpu(given.gpu, machine)
     fields = given.model_dump(exclude_unset=True, exclude=set(OWN_FIELDS | extra))
@@ -84,7 +87,13 @@ def read_cluster(given: ClusterInput, extra: frozenset[str] = frozenset(), choos
     notes = [*job.assumptions, *assumed, *links]
     if choose:
         job, notes = _chosen(given, job, gpu, notes)
-    return Cluster(job, gpu, fabric, given.software, tuple(notes))
+        if job.pp > 1:
+            job, batched = at_usual_batch(job, given.grad_accum)
+            notes += batched
+        elif given.grad_accum is None and job.n_gpus > 1:
+            why = "one pass a step, the hardest case for the links; more passes a step exchange gradients less often"
+            notes.append(Assumption(name="grad_accum", value=1, why=why, argument="grad_accum"))
+    return Cluster(job, gpu, fabric, software_of(given.framework, given.software), tuple(notes))
 
 
 def _instance(name: str | None) -> Instance | None:

@@ -23,6 +23,19 @@ PIPELINED_KERNELS = ("megatron", "nemo", "torchtitan", "maxtext")
 
 
 @dataclass(frozen=True, slots=True)
+class Ways:
+    """How a stack communicates: what a comparison of links and schedules varies."""
+
+    sequence_parallel: bool = True
+    cp_kind: CpKind = "ring"
+    compression: Compression = "none"
+    overlap: bool = True  # False: it communicates after computing
+
+
+AS_USUAL = Ways()
+
+
+@dataclass(frozen=True, slots=True)
 class LinkUse:
     """One row of the bill: what, over which link, how many bytes a GPU sends a step, how long, how much of it shows."""
 
@@ -51,23 +64,11 @@ class Communication:
         return compute_seconds / (compute_seconds + self.exposed_seconds) if compute_seconds > 0 else 0.0
 
 
-def communication(
-    job: Job,
-    gpu: Gpu,
-    fabric: Fabric,
-    compute_seconds: float,
-    sequence_parallel: bool = True,
-    cp_kind: CpKind = "ring",
-    compression: Compression = "none",
-    overlap: bool = True,
-) -> Communication:
-    """What a step moves and what of it is not hidden under ``compute_seconds`` of busy time.
-
-    ``overlap`` false is a stack that communicates after computing.
-    """
-    items = traffic(job, fabric, sequence_parallel, cp_kind, compression)
+def communication(job: Job, gpu: Gpu, fabric: Fabric, compute_seconds: float, ways: Ways = AS_USUAL) -> Communication:
+    """What a step moves and what of it is not hidden under ``compute_seconds`` of busy time."""
+    items = traffic(job, fabric, ways.sequence_parallel, ways.cp_kind, ways.compression)
     uses = tuple(_use(item, fabric) for item in items)
-    exposed = _exposed(job, fabric, items, [use.seconds for use in uses], compute_seconds, overlap)
+    exposed = _exposed(job, fabric, items, [use.seconds for use in uses], compute_seconds, ways.overlap)
     return Communication(
         uses=uses,
         total_seconds=sum(use.seconds for use in uses),
@@ -78,10 +79,10 @@ def communication(
     )
 
 
-def exposed_by_axis(job: Job, fabric: Fabric, compute_seconds: float) -> dict[str, float]:
+def exposed_by_axis(job: Job, fabric: Fabric, compute_seconds: float, ways: Ways = AS_USUAL) -> dict[str, float]:
     """``communication(...).by_axis`` alone, for searches that time many layouts."""
-    items = traffic(job, fabric)
-    return _exposed(job, fabric, items, [_seconds(item, fabric) for item in items], compute_seconds, True)
+    items = traffic(job, fabric, ways.sequence_parallel, ways.cp_kind, ways.compression)
+    return _exposed(job, fabric, items, [_seconds(item, fabric) for item in items], compute_seconds, ways.overlap)
 
 
 def pipeline_bubble(job: Job, interleave: int = 1) -> float:

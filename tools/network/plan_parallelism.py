@@ -15,11 +15,10 @@ from tools.network.search import Layout, Outcome, common_default, search, timed_
 from tools.registry import tool
 from tools.result import Assumption, ToolResult
 from tools.units import parse_count
+from tools.usual_batch import usual_batch_tokens
 from tools.workload import Job
 
 MAX_GPUS = 65_536
-PRETRAIN_TOKENS = 4_194_304  # a step, the size that Llama-2 (4M) and later pretraining runs report
-FINETUNE_TOKENS = 524_288
 _OWN = frozenset({"global_batch_tokens", "top"})
 
 
@@ -89,13 +88,17 @@ def plan_parallelism(given: PlanParallelismInput) -> PlanParallelismResult:
             "out_of_range", f"Up to {MAX_GPUS:,} GPUs can be laid out.", field="n_gpus", candidates=[str(MAX_GPUS)]
         )
     cluster = read_cluster(given, extra=_OWN, choose=False)
-    options = Options(given.software or "benchmark")
+    options = Options(cluster.software)
     samples, notes = _samples(given, cluster)
     job = replace(cluster.job, tp=1, pp=1, cp=1, ep=1)
     found = search(job, cluster.gpu, cluster.fabric, samples, options)
     default = common_default(job, cluster.gpu, cluster.fabric, samples, options)
     result = PlanParallelismResult(
-        assumptions=[note for note in cluster.assumptions if note.name not in _SEARCHED] + notes,
+        assumptions=[
+            *(note for note in cluster.assumptions if note.name not in _SEARCHED),
+            *_stack(given, cluster),
+            *notes,
+        ],
         layouts=[_planned(layout) for layout in found.layouts[: given.top]],
         recommended=_planned(simplest(found.layouts)) if found.layouts else None,
         layouts_tried=found.tried,
@@ -108,7 +111,19 @@ def plan_parallelism(given: PlanParallelismInput) -> PlanParallelismResult:
     return result
 
 
-_SEARCHED = ("micro_batch", "activation_checkpointing", "sharding", "grad_accum")
+_SEARCHED = ("micro_batch", "activation_checkpointing", "sharding", "grad_accum", "framework")
+
+
+def _stack(given: PlanParallelismInput, cluster: Cluster) -> list[Assumption]:
+    """Whose software the times and bytes are of."""
+    found = []
+    if given.framework is None:
+        why = "Hugging Face's conventions where layers stay whole, Megatron's where they are split"
+        found.append(Assumption(name="framework", value="by layout", why=why, argument="framework"))
+    if given.software is None:
+        why = "whose stack: sets the achieved fraction, the same for every layout"
+        found.append(Assumption(name="software", value=cluster.software, why=why, argument="software"))
+    return found
 
 
 def _samples(given: PlanParallelismInput, cluster: Cluster) -> tuple[int, list[Assumption]]:
@@ -124,12 +139,11 @@ def _samples(given: PlanParallelismInput, cluster: Cluster) -> tuple[int, list[A
                 candidates=[str(job.seq_len)],
             )
         return _dividing(samples, job, float(given.global_batch_tokens))
-    if given.micro_batch is not None or given.grad_accum is not None:
+    if given.grad_accum is not None:
         samples = job.micro_batch * job.grad_accum * job.dp
         why = "micro_batch x grad_accum x data-parallel replicas as given"
     else:
-        usual = PRETRAIN_TOKENS if job.method in ("pretrain", "continued_pretrain") else FINETUNE_TOKENS
-        samples = -(-max(usual // job.seq_len, job.n_gpus) // job.n_gpus) * job.n_gpus
+        samples = -(-max(usual_batch_tokens(job) // job.seq_len, job.n_gpus) // job.n_gpus) * job.n_gpus
         why = "usual for the method, in whole sequences a GPU"
     note = Assumption(
         name="global_batch_tokens", value=samples * job.seq_len, unit="tokens", why=why, argument="global_batch_tokens"

@@ -17,7 +17,7 @@ from tools.memory import MemoryBill, estimate, verdict
 from tools.network.alternatives import Options, timed
 from tools.network.fabric import Fabric
 from tools.network.step import StepTime
-from tools.workload import Checkpointing, Framework, Job, Sharding
+from tools.workload import Checkpointing, Job, Sharding, laid_out
 
 MICRO_BATCHES = (8, 4, 2, 1)
 LEVELS: tuple[Checkpointing, ...] = ("none", "selective", "full")
@@ -31,7 +31,11 @@ class Layout:
     job: Job
     bill: MemoryBill
     step: StepTime
-    seconds: float  # the step with stages of unequal depth counted
+
+    @property
+    def seconds(self) -> float:
+        """The whole step."""
+        return self.step.total
 
     @property
     def tokens_per_second(self) -> float:
@@ -65,13 +69,13 @@ class Outcome:
 
 def search(job: Job, gpu: Gpu, fabric: Fabric, samples: int, options: Options | None = None) -> Outcome:
     """Every layout of ``job.n_gpus`` for a global batch of ``samples`` sequences."""
-    options = options or Options("benchmark")
+    options = options or Options("user")
     best: dict[tuple[int, int, int, int, str], Layout] = {}
     tried = fitting = 0
     smallest: tuple[float, Job, MemoryBill] | None = None
     for shape in _splits(job, fabric, samples):
         for sharding in _shardings(shape, fabric):
-            candidate = replace(shape, sharding=sharding, framework=_framework(job, shape))
+            candidate = laid_out(shape, sharding=sharding)
             for laid in _passes(candidate, samples):
                 tried += 1
                 bill = estimate(laid)
@@ -102,17 +106,15 @@ def _simple_first(ranked: list[Layout]) -> list[Layout]:
 
 
 def timed_layout(job: Job, bill: MemoryBill, gpu: Gpu, fabric: Fabric, options: Options) -> Layout:
-    """One layout with its step; stages of unequal depth pace the pipeline by the deepest."""
-    step = timed(job, gpu, fabric, options)
-    uneven = -(-job.arch.n_layers // job.pp) * job.pp / job.arch.n_layers if job.pp > 1 and job.arch.n_layers else 1.0
-    return Layout(job, bill, step, step.total + (uneven - 1) * (step.compute + step.bubble))
+    """One layout with its memory and its step."""
+    return Layout(job, bill, timed(job, gpu, fabric, options))
 
 
 def common_default(job: Job, gpu: Gpu, fabric: Fabric, samples: int, options: Options) -> Layout:
     """What most people start with: FSDP over every GPU with full recomputation and the largest micro-batch that fits
     (DDP for adapters on a base that fits one card).
     """
-    plain = replace(job, tp=1, pp=1, cp=1, ep=1, sharding="fsdp", framework="hf", checkpointing="full")
+    plain = laid_out(job, tp=1, pp=1, cp=1, ep=1, sharding="fsdp", checkpointing="full")
     if job.is_adapter and verdict(estimate(replace(plain, sharding="ddp", micro_batch=1, grad_accum=1)), gpu) == "fits":
         plain = replace(plain, sharding="ddp")
     each = max(1, samples // plain.dp)
@@ -174,13 +176,6 @@ def _shardings(job: Job, fabric: Fabric) -> list[Sharding]:
         return ["ddp"] if job.is_adapter else ["zero1"]
     hybrid: list[Sharding] = ["hsdp"] if fabric.nodes(job.n_gpus) > 1 and job.tp == 1 else []
     return ["ddp", "zero3", *hybrid] if job.is_adapter else ["zero1", "zero3", *hybrid]
-
-
-def _framework(job: Job, laid: Job) -> Framework:
-    """The stack whose conventions count: the job's own, but Megatron's where only it (or its like) can lay out so."""
-    if job.framework != "hf":
-        return job.framework
-    return "megatron" if laid.tp * laid.pp * laid.cp * laid.ep > 1 else "hf"
 
 
 def _passes(job: Job, samples: int) -> Iterator[Job]:

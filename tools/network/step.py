@@ -1,7 +1,7 @@
-"""The time of one step, whole: compute, pipeline bubble, exposed communication and offload, as one formula.
+"""A step in whole seconds by cause: compute, pipeline bubble, exposed communication by axis, offload.
 
-The same terms and coefficients as ``tools.throughput.estimate_throughput``, so that speed and scaling agree to the
-last digit; here with the ways to communicate that a comparison of links and layouts varies.
+The step is timed by ``tools.throughput.model``, the same that speed and cost come from; this is its view for links and
+layouts, with the ways to communicate that they vary.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from dataclasses import dataclass, replace
 
 from knowledge.types import Gpu
 from tools.network.fabric import Fabric
-from tools.network.model import Communication, communication
-from tools.network.volumes import Compression, CpKind
+from tools.network.model import AS_USUAL, Communication, Ways, communication
 from tools.throughput import SoftwareClass, software_of
-from tools.throughput.efficiency import AXES, coefficients, compute_bits
-from tools.throughput.model import busy, combine
-from tools.throughput.terms import work
+from tools.throughput.efficiency import AXES
+from tools.throughput.model import modelled_step
 from tools.workload import Job
 
 
@@ -45,29 +43,17 @@ class StepTime:
 
 
 def step_time(
-    job: Job,
-    gpu: Gpu,
-    fabric: Fabric,
-    software: SoftwareClass | None = None,
-    sequence_parallel: bool = True,
-    cp_kind: CpKind = "ring",
-    compression: Compression = "none",
-    overlap: bool = True,
+    job: Job, gpu: Gpu, fabric: Fabric, software: SoftwareClass | None = None, ways: Ways = AS_USUAL
 ) -> StepTime:
-    """The modelled step of ``job`` on this fabric."""
-    chosen = software_of(job.framework, software)
-    bits = compute_bits(job.precision, gpu, trained_base=job.method != "qlora")
-    terms = work(job, gpu)
-    rate = coefficients(gpu, job, bits, chosen, fabric.intra_kind.startswith("pcie"))
+    """The modelled step of ``job`` on this fabric; software not told is that of the job's framework."""
+    found = modelled_step(job, gpu, fabric, software_of(job.framework, software), ways=ways)
     tokens = job.tokens_per_step / job.n_gpus
-    parts = combine(terms, rate, (0.0,) * len(AXES))
-    compute = busy(terms, rate).compute * tokens
-    moved = communication(job, gpu, fabric, compute, sequence_parallel, cp_kind, compression, overlap)
-    shown = {axis: share * moved.by_axis.get(axis, 0.0) for axis, share in zip(AXES, rate.exposed, strict=True)}
+    shown = {axis: seconds * tokens for axis, seconds in zip(AXES, found.exposed, strict=True)}
+    moved = communication(job, gpu, fabric, found.parts.compute * tokens, ways)  # bytes and seconds by link
     shown = {axis: seconds for axis, seconds in shown.items() if axis in moved.by_axis}
     return StepTime(
-        compute=compute,
-        bubble=parts.bubble * tokens,
+        compute=found.parts.compute * tokens,
+        bubble=found.parts.bubble * tokens,
         communication=replace(moved, by_axis=shown, exposed_seconds=sum(shown.values())),
-        offload=parts.offload * tokens,
+        offload=found.parts.offload * tokens,
     )

@@ -25,7 +25,7 @@ from functools import lru_cache
 from typing import Literal
 
 from knowledge.types import Architecture
-from tools.memory.shapes import adapter_linears, shape_of
+from tools.memory.shapes import adapter_weights, shape_of
 from tools.network.collectives import Op, wire_bytes
 from tools.network.fabric import Fabric
 from tools.workload import Job
@@ -110,9 +110,8 @@ def split_params(arch: Architecture) -> tuple[float, float]:
 
 
 def adapter_params(job: Job) -> float:
-    """Adapter weights: rank x (in + out) of every adapted matrix (Hu et al. 2021, arXiv:2106.09685)."""
-    layers = adapter_linears(job.arch, job.lora_targets)
-    return float(job.lora_rank * sum((x.inputs + x.outputs) * x.blocks * x.copies for x in layers))
+    """Adapter weights that are exchanged; 0 where the layers' shapes are not published."""
+    return adapter_weights(job.arch, job.lora_rank, job.lora_targets)
 
 
 def weight_bytes(job: Job) -> float:

@@ -111,8 +111,12 @@ def compute_bits(precision: Precision, gpu: Gpu, trained_base: bool = True) -> i
 
 
 def peak_flops(gpu: Gpu, bits: int) -> float:
-    """Dense peak at this width, fp32 accumulation."""
+    """Dense peak at this width, fp32 accumulation: GeForce cards halve FP8 then as they halve 16 bits (NVIDIA's Ada and
+    Blackwell GeForce white papers), so no card passes twice its 16-bit rate.
+    """
     rates = gpu.dense_flops
+    if bits == 8 and rates.get("fp8") and rates.get("bf16"):
+        return min(float(rates["fp8"] or 0.0), 2.0 * float(rates["bf16"] or 0.0))
     wanted = {4: ("fp4",), 8: ("fp8",), 16: ("bf16", "fp16"), 32: ("tf32", "fp32")}[bits]
     for name in wanted:
         if rates.get(name):
@@ -120,9 +124,12 @@ def peak_flops(gpu: Gpu, bits: int) -> float:
     return float(rates.get("fp16") or rates.get("fp32") or 1e12)
 
 
-def software_of(framework: Framework, given: SoftwareClass | None = None) -> SoftwareClass:
-    """The class of software: as told, else what the framework's published figures are."""
-    return given or CLASS_OF_FRAMEWORK.get(framework, "user")
+def software_of(framework: Framework | None, given: SoftwareClass | None = None) -> SoftwareClass:
+    """The class of software: as told, else what the named framework's published figures are, else a user's stack.
+
+    Pass the framework that was named, not a default: nobody runs a vendor's tuned recipe without knowing it.
+    """
+    return given or (CLASS_OF_FRAMEWORK.get(framework, "user") if framework else "user")
 
 
 def keys(

@@ -20,12 +20,14 @@ from functools import lru_cache
 from knowledge.types import Architecture
 from tools.workload import Job
 
-# Forward passes beside the trained one: a frozen reference model scores the same tokens under DPO and KTO
-# (Rafailov et al. 2023, arXiv:2305.18290), reference and old policy under GRPO, these and a critic under PPO.
 # Hybrids of state-space, expert and few attention layers, one mixer a layer: Nemotron-H's 52 layers hold 6 with
 # attention and about 45 % with an FFN (arXiv:2504.03624).
 HYBRID_ATTENTION_SHARE, HYBRID_EXPERT_SHARE = 6 / 52, 0.45
-EXTRA_FORWARDS = {"dpo": 1.0, "kto": 1.0, "grpo": 2.0, "ppo": 3.0}
+# Forward passes beside the trained one: a frozen reference model scores the same tokens under DPO and KTO
+# (Rafailov et al. 2023, arXiv:2305.18290); reference and old policy under GRPO (Shao et al. 2024, arXiv:2402.03300);
+# these, the reward model and the critic's values under PPO, whose critic is trained as well (Ouyang et al. 2022).
+EXTRA_FORWARDS = {"dpo": 1.0, "kto": 1.0, "grpo": 2.0, "ppo": 4.0}
+TRAINED_BESIDE = {"ppo": 1.0}  # models of the same size that are trained on the same tokens
 FLASH_BACKWARD = 2.5  # attention-core backward over forward, with the scores recomputed
 
 
@@ -114,21 +116,22 @@ def token_flops(job: Job) -> TokenFlops:
     head = 2.0 * part.head
 
     backward = 1.0 if job.is_adapter else 2.0
-    extra = EXTRA_FORWARDS.get(job.method, 0.0)
+    extra, beside = EXTRA_FORWARDS.get(job.method, 0.0), TRAINED_BESIDE.get(job.method, 0.0)
     if job.task == "inference":
-        backward, extra = 0.0, 0.0
+        backward, extra, beside = 0.0, 0.0, 0.0
     again = 1.0 if job.checkpointing == "full" and job.task == "train" else 0.0
     core_again = 1.0 if job.checkpointing != "none" and job.task == "train" else 0.0
     core_backward = 2.0 if backward else 0.0
     core_executed = FLASH_BACKWARD if backward else 0.0
 
-    passes = 1.0 + backward + extra
-    model = (linear + head) * passes + core * (1.0 + core_backward + extra)
+    trained = 1.0 + beside
+    passes = trained * (1.0 + backward) + extra
+    model = (linear + head) * passes + core * (trained * (1.0 + core_backward) + extra)
     return TokenFlops(
         model=model,
-        dense=2.0 * part.dense * (passes + again),
-        routed=2.0 * part.routed * (passes + again),
-        attention=core * (1.0 + core_executed + extra + core_again),
+        dense=2.0 * part.dense * (passes + trained * again),
+        routed=2.0 * part.routed * (passes + trained * again),
+        attention=core * (trained * (1.0 + core_executed + core_again) + extra),
         head=head * passes,
     )
 

@@ -4,19 +4,20 @@ Seconds per token = (dense, expert, head and attention FLOPs, each over its achi
 and dequantisation bytes over achieved bandwidth) / software x (1 + bubble) + communication that nothing hides
 + offload over the host link. A product of M rows and narrow side W runs at its rate x 1 / (1 + ridge·(a/M + b/W)):
 the roofline's own shape, since moving its operands costs ridge·(1/M + 1/W) of multiplying them (Williams et al. 2009).
-Communication is ``tools.network``'s, times the share that a class of software leaves exposed.
+Communication is ``tools.network``'s, times the share that a class of software leaves exposed. This is the only place
+where a step is timed: speed, cost, layouts and links all call ``modelled_step``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from knowledge.gpus import load_gpu
 from knowledge.types import Gpu
 from tools.network.fabric import Fabric, fabric_for
-from tools.network.model import exposed_by_axis
+from tools.network.model import AS_USUAL, Ways, exposed_by_axis
 from tools.throughput.efficiency import (
     AXES,
     Coefficients,
@@ -27,6 +28,7 @@ from tools.throughput.efficiency import (
     interval_factor,
     peak_flops,
 )
+from tools.throughput.rollouts import Rollouts, generates, rollouts, uncertainty
 from tools.throughput.terms import Terms, work
 from tools.workload import Job
 
@@ -43,6 +45,7 @@ class Parts:
     bubble: float
     communication: float
     offload: float
+    rollouts: float = 0.0  # writing completions, of PPO and GRPO
 
     @property
     def compute(self) -> float:
@@ -52,12 +55,19 @@ class Parts:
     @property
     def total(self) -> float:
         """The whole time of a token."""
+        return self.training + self.rollouts
+
+    @property
+    def training(self) -> float:
+        """Without writing completions."""
         return self.compute + self.bubble + self.communication + self.offload
 
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """A modelled training speed; ``mfu`` counts the model's own FLOPs, ``hfu`` recomputation as well."""
+    """A modelled training speed; ``mfu`` counts the model's own FLOPs, ``hfu`` recomputation as well, both over time
+    spent training.
+    """
 
     step_seconds: float
     tokens_per_second: float
@@ -71,6 +81,39 @@ class Throughput:
     peak_flops: float
     bits: int
     software: SoftwareClass
+    rollouts: Rollouts | None = None  # of one step
+
+
+@dataclass(frozen=True, slots=True)
+class Modelled:
+    """One step timed, in seconds per token of a GPU's share."""
+
+    parts: Parts
+    terms: Terms
+    exposed: tuple[float, ...]  # of ``parts.communication``, by axis in the order of AXES
+
+
+def modelled_step(
+    job: Job,
+    gpu: Gpu,
+    fabric: Fabric | None = None,
+    software: SoftwareClass = "user",
+    power_watts: float | None = None,
+    kernels: Kernels = "current",
+    ways: Ways = AS_USUAL,
+) -> Modelled:
+    """Time one optimizer step of ``job``; ``ways`` is how the stack communicates."""
+    if fabric is None and job.n_gpus > 1:
+        fabric = _usual_fabric(gpu.id, job.n_gpus)
+    terms = work(job, gpu)
+    rate = coefficients(gpu, job, _bits(job, gpu), software, _over_pcie(fabric), kernels, power_watts)
+    if fabric is None or job.n_gpus == 1:
+        return Modelled(combine(terms, rate, _NOTHING), terms, _NOTHING)
+    tokens = job.tokens_per_step / job.n_gpus
+    alone = exposed_by_axis(job, fabric, busy(terms, rate).compute * tokens, ways)
+    plain = [alone.get(axis, 0.0) / tokens for axis in AXES]
+    shown = tuple(share * seconds for share, seconds in zip(rate.exposed, plain, strict=True))
+    return Modelled(combine(terms, rate, plain), terms, shown)
 
 
 def estimate_throughput(
@@ -83,28 +126,29 @@ def estimate_throughput(
 ) -> Throughput:
     """The modelled speed of ``job`` on ``job.n_gpus`` of ``gpu``; see the module's formula."""
     bits = _bits(job, gpu)
-    if fabric is None and job.n_gpus > 1:
-        fabric = _usual_fabric(gpu.id, job.n_gpus)
-    terms = work(job, gpu)
-    rate = coefficients(gpu, job, bits, software, _over_pcie(fabric), kernels, power_watts)
-    exposed = exposed_seconds(job, gpu, fabric, busy(terms, rate).compute)
-    parts = combine(terms, rate, exposed)
-    peak = peak_flops(gpu, bits)
-    per_gpu = 1.0 / parts.total
+    step = modelled_step(job, gpu, fabric, software, power_watts, kernels)
+    peak, flops, parts, written = peak_flops(gpu, bits), step.terms.flops, step.parts, None
     factor = interval_factor(gpu, job, software, fabric)
+    share = job.tokens_per_step / job.n_gpus
+    if generates(job):
+        written = rollouts(job, gpu, fabric or (_usual_fabric(gpu.id, job.n_gpus) if job.n_gpus > 1 else None))
+        parts = replace(parts, rollouts=written.seconds / share)
+        factor = (parts.training * factor + parts.rollouts * uncertainty(job)) / parts.total
+    per_gpu, training = 1.0 / parts.total, 1.0 / parts.training
     return Throughput(
-        step_seconds=parts.total * job.tokens_per_step / job.n_gpus,
+        step_seconds=parts.total * share,
         tokens_per_second=per_gpu * job.n_gpus,
         tokens_per_second_per_gpu=per_gpu,
-        mfu=terms.flops.model * per_gpu / peak,
-        hfu=terms.flops.hardware * per_gpu / peak,
+        mfu=flops.model * training / peak,
+        hfu=flops.hardware * training / peak,
         low_factor=1.0 / factor,
         high_factor=factor,
         parts=parts,
-        model_flops_per_token=terms.flops.model,
+        model_flops_per_token=flops.model,
         peak_flops=peak,
         bits=bits,
         software=software,
+        rollouts=written,
     )
 
 
@@ -120,15 +164,6 @@ def compute_seconds(job: Job, gpu: Gpu, software: SoftwareClass = "user") -> flo
     bits = _bits(job, gpu)
     parts = busy(work(job, gpu), coefficients(gpu, job, bits, software))
     return parts.compute * job.tokens_per_step / job.n_gpus
-
-
-def exposed_seconds(job: Job, gpu: Gpu, fabric: Fabric | None, compute: float) -> tuple[float, ...]:
-    """Communication per token of a GPU's share that a plain stack leaves exposed, by axis in the order of AXES."""
-    if job.n_gpus == 1 or fabric is None:
-        return _NOTHING
-    tokens = job.tokens_per_step / job.n_gpus
-    shown = exposed_by_axis(job, fabric, compute * tokens)
-    return tuple(shown.get(axis, 0.0) / tokens for axis in AXES)
 
 
 def busy(terms: Terms, rate: Coefficients) -> Parts:
@@ -159,7 +194,7 @@ def combine(terms: Terms, rate: Coefficients, exposed: Sequence[float]) -> Parts
         matmul=parts.matmul,
         attention=parts.attention,
         memory=parts.memory,
-        bubble=rate.bubble * terms.bubble * parts.compute,
+        bubble=parts.compute * ((1.0 + terms.uneven) * (1.0 + rate.bubble * terms.bubble) - 1.0),
         communication=shown,
         offload=terms.offload_seconds / rate.host,
     )

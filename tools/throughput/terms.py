@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from knowledge.types import Gpu
+from tools.memory.shapes import adapter_weights, shape_of
 from tools.throughput.efficiency import compute_bits
 from tools.throughput.flops import TokenFlops, hybrid, token_flops
 from tools.workload import Job
@@ -24,7 +25,11 @@ HEAD_BYTES_PER_LOGIT = 16.0  # bf16 logits written, fp32 copy, softmax and its g
 FUSED_HEAD_BYTES_PER_LOGIT = 4.0
 OPTIMIZER_BYTES_PER_PARAM = 30.0  # read and write fp32 weight and two moments, read gradient, write bf16 weight
 DEQUANT_BYTES_PER_WEIGHT = 4.5  # read 4 bits, write bf16, read it again in the product
-CAST_BYTES = 4.0  # read 2, write 1, write its transpose 1
+# Casting to 8 bits or fewer, bytes an element: Transformer Engine's fused kernel reads 16 bits and writes the narrow
+# value and its transpose; torchao and plain recipes read once more for the largest value, since their scales follow
+# the tensor at hand ("dynamic scaling").
+CAST_BYTES, DYNAMIC_CAST_BYTES = 4.0, 6.0
+FUSED_CASTS = ("megatron", "nemo", "maxtext")  # they also keep cast weights over the micro-batches of a step
 PCIE_SHARE = 0.8  # of the nominal host link after protocol overhead
 PCIE_FALLBACK = 12e9  # bytes/s, PCIe 3.0 x16 as achieved, where a card's link is not known
 _SHARDED = ("zero1", "zero2", "zero3", "fsdp", "hsdp")
@@ -41,6 +46,7 @@ class Terms:
     dequant_bytes: float
     offload_seconds: float  # over the host link
     bubble: float  # idle over busy time of a plain 1F1B pipeline: (stages - 1) / micro-batches
+    uneven: float  # layers of the deepest pipeline stage over the mean, less 1: it paces the others
     tokens: float  # rows of a matrix product: tokens a micro-batch on one GPU
     width: float  # its narrow side: hidden size over tensor-parallel degree
     expert_tokens: float  # the same for one expert's product
@@ -73,11 +79,12 @@ def _work(job: Job, bits: int, pcie_bytes_per_s: float) -> Terms:
         width = float(arch.moe.expert_ffn or 2048)
     return Terms(
         flops=token_flops(job),
-        elementwise_bytes=_elementwise(job, trained, recompute) + _cast_bytes(job, bits, trained),
+        elementwise_bytes=_elementwise(job, trained, recompute) + _cast_bytes(job, bits, trained, recompute, share),
         optimizer_bytes=OPTIMIZER_BYTES_PER_PARAM * trainable / split / share_step if trained else 0.0,
         dequant_bytes=dequant,
         offload_seconds=_offload_seconds(job, pcie_bytes_per_s, trainable, split, share, share_step),
         bubble=(job.pp - 1) / max(1, job.grad_accum),
+        uneven=-(-arch.n_layers // job.pp) * job.pp / arch.n_layers - 1.0 if job.pp > 1 and arch.n_layers else 0.0,
         tokens=max(1.0, tokens),
         width=(arch.hidden_size or 4096) / job.tp,
         expert_tokens=max(1.0, routed),
@@ -87,12 +94,12 @@ def _work(job: Job, bits: int, pcie_bytes_per_s: float) -> Terms:
 
 
 def adapter_params(job: Job) -> float:
-    """Adapter weights: rank x (in + out) of every adapted matrix (Hu et al. 2021, arXiv:2106.09685)."""
+    """Adapter weights; where the layers' shapes are not published, those of a Llama-like layer."""
+    found = adapter_weights(job.arch, job.lora_rank, job.lora_targets)
+    if found:
+        return found
     hidden, ffn, layers = job.arch.hidden_size or 4096, job.arch.ffn_size or 16384, job.arch.n_layers or 32
-    kv = job.arch.n_kv_heads * job.arch.head_dim or hidden
-    attention = 2 * (hidden + hidden) + 2 * (hidden + kv)
-    narrow = job.lora_targets and "all-linear" not in job.lora_targets
-    return float(job.lora_rank * layers * (attention + (0 if narrow else 3 * (hidden + ffn))))
+    return float(job.lora_rank * layers * (8 * hidden + 3 * (hidden + ffn)))
 
 
 def _elementwise(job: Job, trained: bool, recompute: float) -> float:
@@ -112,17 +119,26 @@ def _elementwise(job: Job, trained: bool, recompute: float) -> float:
     return 2.0 * layers * tensors * passes + arch.vocab_size * logits
 
 
-def _cast_bytes(job: Job, bits: int, trained: bool) -> float:
-    """Narrow products cost a pass over their inputs each: read in 16 bits, written in 8, again transposed for the
-    gradients (FP8 recipes of Transformer Engine and torchao): four inputs of the hidden width a layer, one of the FFN.
+def _cast_bytes(job: Job, bits: int, trained: bool, recompute: float, share: float) -> float:
+    """What products in 8 bits or fewer cost beside them, per token of a GPU's share: a pass over every input of a
+    linear layer, again when it is recomputed, one over every gradient that enters its backward products, and one over
+    the weights, each micro-batch unless the stack keeps them cast through the step. Attention, norms, embeddings, head
+    and what is communicated stay in 16 bits.
     """
     if bits >= 16:
         return 0.0
-    arch = job.arch
-    ffn = float(arch.ffn_size)
+    arch, fused = job.arch, job.framework in FUSED_CASTS
+    ffn, copies = float(arch.ffn_size), 1.0
     if arch.moe is not None:
         ffn = arch.moe.expert_ffn * arch.moe.experts_per_token + arch.moe.shared_ffn
-    return CAST_BYTES * arch.n_layers * (4.0 * arch.hidden_size + ffn) * (1.0 + 2.0 * trained)
+        copies = float(arch.moe.experts_per_token)
+    wide = (2.0 + copies) * arch.hidden_size  # inputs of the projections, of the attention output, of the FFN
+    inputs = arch.n_layers * (wide + ffn) * (1.0 + recompute)
+    gradients = arch.n_layers * (wide + arch.hidden_size + 2.0 * ffn) * trained
+    shape = shape_of(arch)
+    held = (shape.linear_weights - shape.routed) / (job.tp * job.pp) + shape.routed / (job.pp * job.ep)
+    casts = held / share * (1.0 / job.grad_accum if fused else 1.0 + recompute)
+    return (CAST_BYTES if fused else DYNAMIC_CAST_BYTES) * (inputs + gradients + casts)
 
 
 def _offload_seconds(

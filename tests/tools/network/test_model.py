@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from knowledge.gpus import find_gpu
 from tools.network import communication, fabric_for, pipeline_bubble
+from tools.network.model import Ways
 from tools.network.step import step_time
 from tools.throughput import estimate_throughput, software_of
 from tools.workload import Job, WorkloadInput, resolve
@@ -67,7 +68,7 @@ def test_one_gpu_has_nothing_to_say_to_anyone() -> None:
 def test_without_overlap_all_data_parallel_traffic_shows() -> None:
     work = job("llama-3.1-8b", n_gpus=16, sharding="ddp")
     fabric = fabric_for(H100, 16)[0]
-    hidden, shown = (communication(work, H100, fabric, 10.0, overlap=flag) for flag in (True, False))
+    hidden, shown = (communication(work, H100, fabric, 10.0, Ways(overlap=flag)) for flag in (True, False))
     assert shown.by_axis["data"] == pytest.approx(shown.total_seconds)
     assert hidden.by_axis["data"] < 0.05 * shown.by_axis["data"]
 
