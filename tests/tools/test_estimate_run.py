@@ -81,3 +81,48 @@ def test_percent_is_read_as_a_share_and_forty_is_explained() -> None:
     with pytest.raises(BadValue) as problem:
         _run(model="7B", gpu="H100", tokens="1B", mfu=40)
     assert problem.value.candidates == ["0.4"]
+
+
+def test_a_spot_run_is_set_against_machines_that_stay_and_breaks_even_where_both_cost_the_same() -> None:
+    job: dict[str, Any] = {"model": "llama-3.1-70b", "gpu": "H100", "n_gpus": 64, "tokens": "10B"}
+    spot = _run(**job, billing="spot")
+    firm = _run(**job)
+    assert _value(spot, "on_demand_run_cost") == pytest.approx(_value(firm, "run_cost"), rel=1e-6)
+    dearest = _value(spot, "spot_break_even_price")
+    assert dearest < _value(firm, "usd_per_gpu_hour")  # reclaims must be paid for
+    hours = _value(spot, "billed_gpu_hours") / _value(firm, "billed_gpu_hours")
+    assert dearest == pytest.approx(_value(firm, "usd_per_gpu_hour") / hours)
+
+
+def test_an_export_says_the_budget_request_and_energy_is_said() -> None:
+    found = _run(model="llama-3.1-8b", method="lora", gpu="A100", tokens="500M", export=True)
+    assert found.next_steps[0].startswith("Budget request: [[run_cost]]")
+    assert any("[[emissions]]" in step for step in found.next_steps)
+
+
+def test_dpo_counts_the_reference_s_forward_and_both_answers_of_a_pair() -> None:
+    job: dict[str, Any] = {"model": "llama-3.1-8b", "gpu": "H100", "n_gpus": 8, "samples": 10_000, "seq_len": 1024}
+    full = _run(**job, method="full", activation_checkpointing="none")
+    dpo = _run(**job, method="dpo", activation_checkpointing="none")
+    assert _value(dpo, "tokens") == 2 * _value(full, "tokens")
+    assert _value(dpo, "flops_per_token") == pytest.approx(8 / 6 * _value(full, "flops_per_token"), rel=1e-6)
+
+
+def test_ppo_trains_a_critic_and_scores_with_four_models() -> None:
+    job: dict[str, Any] = {"model": "llama-3.1-8b", "gpu": "H100", "n_gpus": 8, "tokens": "10M"}
+    full, grpo, ppo = (_run(**job, method=method) for method in ("full", "grpo", "ppo"))
+    per_token = _value(full, "flops_per_token")
+    assert _value(grpo, "flops_per_token") == pytest.approx((6 + 2 * 2) / 6 * per_token, rel=1e-6)
+    assert _value(ppo, "flops_per_token") == pytest.approx((6 + 6 + 4 * 2) / 6 * per_token, rel=1e-6)
+    for found in (grpo, ppo):
+        assert 10 < _value(found, "rollout_share") < 95
+        assert found.fact("rollout_seconds").basis.startswith("derived")
+        assert any("[[rollout_seconds]]" in step for step in found.next_steps)
+        spread = found.fact("run_hours")
+        assert float(spread.high or 0) / float(spread.low or 1) > 1.4**2  # wider than training alone
+
+
+def test_a_completion_that_leaves_no_prompt_is_refused() -> None:
+    with pytest.raises(InputProblem) as problem:
+        _run(model="llama-3.1-8b", method="grpo", gpu="H100", tokens="10M", seq_len=512, response_tokens=512)
+    assert problem.value.field == "response_tokens"

@@ -127,6 +127,7 @@ def _export(
     result.budget_request = budget_request(
         course.job, course.gpu.id, given.mfu is not None, basis.observed_to, bool(course.gpu.tdp_watts)
     )
+    result.next_steps.insert(0, result.budget_request)
 
 
 def _price(given: EstimateRunInput, gpu: Gpu, billing: str) -> PriceBasis | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from knowledge.gpus import load_gpu
 from knowledge.types import Gpu
 from tools.memory import MemoryBill, Verdict, estimate, verdict
+from tools.memory.profiles import recipe_for
 from tools.network.fabric import Fabric, fabric_for
 from tools.throughput import SoftwareClass, Throughput, estimate_throughput
 from tools.throughput.model import tokens_per_second_at_most
@@ -132,7 +133,20 @@ def _same_but_saving(job: Job, other: Job) -> bool:
 @lru_cache(maxsize=2048)
 def _sized(job: Job, n_gpus: int, per_machine: int, free: Freedom) -> tuple[tuple[Job, MemoryBill], ...]:
     """The options with their memory, which is the same for every card of this count and so is computed once."""
-    return tuple((option, estimate(option)) for option in _options(job, n_gpus, per_machine, free))
+    return tuple((option, _need(_memory_twin(option))) for option in _options(job, n_gpus, per_machine, free))
+
+
+@lru_cache(maxsize=8192)
+def _need(job: Job) -> MemoryBill:
+    return estimate(job)
+
+
+def _memory_twin(job: Job) -> Job:
+    """The same job in bf16 where its stack allocates the same: FP8 products keep weights and states as they are."""
+    if job.precision not in ("fp8", "fp16_mixed"):
+        return job
+    twin = replace(job, precision="bf16_mixed")
+    return twin if recipe_for(twin) == recipe_for(job) else job
 
 
 @lru_cache(maxsize=2048)

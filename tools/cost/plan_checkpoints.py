@@ -100,12 +100,13 @@ def plan_checkpoints(given: PlanCheckpointsInput) -> PlanCheckpointsResult:
     )
     facts = Facts()
     _size_facts(facts, job, full, small, write_seconds, stall, nodes, given)
+    _disk_facts(facts, job, full, nodes, course)
     _time_facts(facts, broken, course, restart)
     _storage_facts(facts, given, full, small, course)
     result = PlanCheckpointsResult(
         assumptions=assumed,
         sources=list(_SOURCES),
-        tables=[_table(job, full, small, write, nodes, given)],
+        tables=[_table(job, full, small, write, nodes, given), _tiers(given, full, small, facts, course)],
         checkpoint_bytes=full,
         interval_seconds=broken.interval_hours * 3600,
         overhead=broken.stretch - 1,
@@ -128,12 +129,19 @@ def plan_checkpoints(given: PlanCheckpointsInput) -> PlanCheckpointsResult:
 
 
 class _Course:
-    """How long the run is and how fast a step."""
+    """How long the run is, how fast a step, and what it reads where that was told."""
 
-    def __init__(self, hours: float, step_seconds: float | None, tokens_per_second: float | None) -> None:
+    def __init__(
+        self,
+        hours: float,
+        step_seconds: float | None,
+        tokens_per_second: float | None,
+        tokens: float | None = None,
+    ) -> None:
         self.hours = hours
         self.step_seconds = step_seconds
         self.tokens_per_second = tokens_per_second
+        self.tokens = tokens
 
 
 _SOURCES = (
@@ -203,7 +211,7 @@ def _course(given: PlanCheckpointsInput, job: Job, nodes: int, assumed: list[Ass
         return _Course(MONTH_HOURS, speed.step_seconds, speed.tokens_per_second)
     tokens, more = training_tokens(job, given.tokens)
     assumed += more
-    return _Course(training_hours(tokens, speed), speed.step_seconds, speed.tokens_per_second)
+    return _Course(training_hours(tokens, speed), speed.step_seconds, speed.tokens_per_second, tokens)
 
 
 def _a_month() -> Assumption:
@@ -230,8 +238,18 @@ def _size_facts(
     facts.add("write_seconds", write, "s", label="gathered on one rank" if given.gathered else "every node its part")
     facts.add("stall_seconds", stall, "s", label="training stands still")
     facts.add("nodes", nodes, "nodes", kind="exact", label=f"nodes of {GPUS_A_NODE}")
-    local = LOCAL_COPIES * full / nodes
-    facts.add("nvme_per_node", local, "B", label="local disk a node for two copies", basis="2 x checkpoint / nodes")
+
+
+def _disk_facts(facts: Facts, job: Job, full: float, nodes: int, course: _Course) -> None:
+    """Local NVMe of a node: its part of two checkpoints, the downloaded weights, and the tokenised data if told."""
+    parts = [("nvme_checkpoints", LOCAL_COPIES * full / nodes, "two checkpoints, the node's part")]
+    parts.append(("nvme_weights", 2.0 * job.arch.total_params, "downloaded weights, 16 bit"))
+    if course.tokens:
+        parts.append(("nvme_data", course.tokens * BYTES_PER_TOKEN, "tokenised data, a full copy"))
+    for name, size, label in parts:
+        facts.add(name, size, "B", label=label)
+    whole = sum(size for _name, size, _label in parts)
+    facts.add("nvme_per_node", whole, "B", label="local disk a node", basis=" + ".join(name for name, _, _ in parts))
 
 
 def _time_facts(facts: Facts, broken: Interruptions, course: _Course, restart: float) -> None:
@@ -245,6 +263,8 @@ def _time_facts(facts: Facts, broken: Interruptions, course: _Course, restart: f
     facts.add("run_hours", course.hours, "h", label="training time")
     if course.step_seconds:
         facts.add("step_seconds", course.step_seconds, "s", label="one step")
+        facts.add("stall_steps", broken.save_stall_hours * 3600 / course.step_seconds, "steps",
+                  label="steps that one save costs")  # fmt: skip
         facts.add("interval_steps", round(broken.interval_hours * 3600 / course.step_seconds), "steps",
                   label="steps between saves")  # fmt: skip
     if course.tokens_per_second:
@@ -258,8 +278,29 @@ def _storage_facts(facts: Facts, given: PlanCheckpointsInput, full: float, small
     facts.add("stored_bytes", given.kept * full, "B", kind="exact", label=f"{given.kept} copies")
     facts.add("storage_usd_per_month", monthly, "USD", label="warm storage a month")
     facts.add("storage_cost", monthly * months, "USD", label="over the run")
-    facts.add("retention_cost", small / 1e9 * COLD_USD_PER_GB_MONTH * given.retention_months, "USD", as_of=COLD_DATED,
-              label="final weights kept cold", basis=f"{COLD_USD_PER_GB_MONTH} USD/GB-month")  # fmt: skip
+    cold = small / 1e9 * COLD_USD_PER_GB_MONTH * given.retention_months
+    facts.add("retention_cost", cold, "USD", as_of=COLD_DATED, label="final weights kept cold",
+              basis=f"{COLD_USD_PER_GB_MONTH} USD/GB-month x {given.retention_months:g} months")  # fmt: skip
+    warm = small / 1e9 * given.storage_usd_per_gb_month * given.retention_months
+    facts.add("retention_cost_warm", warm, "USD", label="final weights kept warm as long")
+
+
+def _tiers(given: PlanCheckpointsInput, full: float, small: float, facts: Facts, course: _Course) -> Table:
+    """What lies where, for how long, at what cost."""
+    cost = {fact.name: float(fact.value) for fact in facts.found if isinstance(fact.value, (int, float))}
+    columns = [
+        Column(key="tier", label="where"), Column(key="what", label="what"),
+        Column(key="bytes", label="size", unit="B"), Column(key="months", label="months"),
+        Column(key="usd", label="cost", unit="USD"),
+    ]  # fmt: skip
+    rows: list[list[float | int | str | bool | None]] = [
+        ["NVMe of each node", "two checkpoints' part, weights, data", cost["nvme_per_node"], None, None],
+        ["warm storage", f"{given.kept} resumable copies, during the run", given.kept * full,
+         round(course.hours / HOURS_PER_MONTH, 2), cost["storage_cost"]],
+        ["cold storage", "final weights", small, given.retention_months, cost["retention_cost"]],
+        ["warm instead of cold", "final weights", small, given.retention_months, cost["retention_cost_warm"]],
+    ]  # fmt: skip
+    return Table(id="tiers", title="Where it is kept", columns=columns, rows=rows)
 
 
 def _table(job: Job, full: float, small: float, write: float, nodes: int, given: PlanCheckpointsInput) -> Table:
@@ -284,6 +325,11 @@ def _next(
     broken: Interruptions,
     nodes: int,
 ) -> None:
+    if course.step_seconds:
+        result.next_steps.append(
+            "One save costs as much as [[stall_steps]] of [[step_seconds]]; the data loader must read "
+            "[[loader_bytes_per_second]], all nodes together."
+        )
     if not given.asynchronous:
         quick = result.checkpoint_bytes / job.n_gpus / 20e9 / 3600
         other = interruptions(course.hours, broken.mean_hours_between, quick, broken.restart_hours)

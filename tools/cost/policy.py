@@ -33,9 +33,11 @@ def choose_policy(
     if billing == "spot" and asked_failures != 0:
         spot_share = run.SPOT_MONTHLY_SHARE
         why = "chance that a spot machine is reclaimed within a month: the middle of AWS Spot Advisor's bands"
-        assumed.append(
-            Assumption(name="spot_reclaims_a_month", value=spot_share * 100, unit="%", why=why, argument="failures")
-        )
+        assumed.append(Assumption(name="spot_reclaims_a_month", value=spot_share * 100, unit="%", why=why))
+    failure_rate = run.FAILURES_PER_MILLION_GPU_HOURS if asked_failures is None else asked_failures
+    if asked_failures is None:
+        told = f"{failure_rate:g} per million GPU-hours"
+        assumed.append(Assumption(name="failures", value=told, why="Llama 3's training saw 19.7", argument="failures"))
     rate = None if given.checkpoint_gb_per_s is None else given.checkpoint_gb_per_s * 1e9
     storage, storage_why = run.STORAGE_USD_PER_GB_MONTH, "between object storage and shared file systems"
     if provider is not None and provider.storage is not None:
@@ -59,10 +61,7 @@ def choose_policy(
             "start_up_hours", given.start_up_hours, 0.0 if pure else run.START_UP_HOURS, "h",
             "boot, image, dataset copy, compilation, billed before the first step", 1.0, "start_up",
         ),
-        failures_per_million=pick(
-            "failures", asked_failures, run.FAILURES_PER_MILLION_GPU_HOURS, "", "Llama 3's training saw 19.7", 1.0,
-            "failures_per_million_gpu_hours",
-        ),
+        failures_per_million=failure_rate,
         spot_monthly_share=spot_share,
         interval_hours=given.checkpoint_every_hours,
         checkpoint_bytes_per_s=pick(

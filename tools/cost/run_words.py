@@ -8,7 +8,7 @@ from knowledge.types import Gpu
 from tools.cost.energy import GRID_KG_PER_KWH, LOAD, PUE, energy
 from tools.cost.precisions import has_fp8
 from tools.cost.price_basis import PriceBasis, price_basis
-from tools.cost.run import Bill, Policy, RunTime, bill, checkpoint_bytes, run_time, training_hours
+from tools.cost.run import SPOT_MONTHLY_SHARE, Bill, Policy, RunTime, bill, checkpoint_bytes, run_time, training_hours
 from tools.cost.words import Facts, cards, doing, model_name
 from tools.memory import MemoryBill, estimate, verdict
 from tools.network.fabric import Fabric
@@ -311,19 +311,13 @@ def _next_steps(facts: Facts, run: Course, fits: str) -> list[str]:
     job = run.job
     if fits == "does_not_fit":
         steps += _what_fits(facts, run)
+    else:
+        steps += _other_billing(facts, run)
     if run.speed.rollouts is not None and not run.given_mfu:
         steps.append(
             "Of each step of [[step_time]], writing [[completions_per_step]] completions takes [[rollout_seconds]] "
             "([[rollout_share]]); shorter answers (response_tokens) change that most."
         )
-    if run.basis and run.basis.source != "given" and fits != "does_not_fit":
-        spot = price_basis(run.gpu, "spot")
-        if spot is not None and spot.usd_per_gpu_hour < run.basis.usd_per_gpu_hour:
-            policy = replace(run.policy, spot_monthly_share=0.15)
-            time = run_time(job, run.hours, run.fabric.nodes(job.n_gpus), policy)
-            total = bill(job, time, spot.usd_per_gpu_hour, policy).total
-            facts.add("spot_run_cost", total, "USD", label="on spot machines", as_of=spot.observed_to)
-            steps.append("On spot machines, lost work and restarts counted, the run would cost [[spot_run_cost]].")
     if job.checkpointing == "full" and not run.given_mfu:
         lighter = replace(job, checkpointing="none")
         if verdict(estimate(lighter), run.gpu) == "fits":
@@ -342,7 +336,35 @@ def _next_steps(facts: Facts, run: Course, fits: str) -> list[str]:
                 "FP8 products would make it [[fp8_gain]] as fast; they need Transformer Engine or torchao, and a check "
                 "that the loss follows a bf16 run's."
             )
+    if any(fact.id == "emissions" for fact in facts.found):
+        steps.append("Energy at the meter [[energy]], [[emissions]]; pue and grid_kg_per_kwh change both.")
     return steps
+
+
+def _other_billing(facts: Facts, run: Course) -> list[str]:
+    """The same run on spot machines, or from spot on machines that stay, and where the two cost the same."""
+    if run.basis is None or run.basis.source == "given":
+        return []
+    spot_now = run.policy.spot_monthly_share > 0
+    other = price_basis(run.gpu, "on_demand" if spot_now else "spot")
+    if other is None:
+        return []
+    policy = replace(run.policy, spot_monthly_share=0.0 if spot_now else SPOT_MONTHLY_SHARE)
+    time = run_time(run.job, run.hours, run.fabric.nodes(run.job.n_gpus), policy)
+    total = bill(run.job, time, other.usd_per_gpu_hour, policy).total
+    if spot_now:
+        facts.add("on_demand_run_cost", total, "USD", label=f"at the {other.words}", as_of=other.observed_to)
+        dearest = other.usd_per_gpu_hour * time.billed_hours / run.time.billed_hours
+        facts.add("spot_break_even_price", dearest, "USD/GPU-h", label="spot price at which both cost the same",
+                  basis="on-demand price x billed hours on demand / on spot")  # fmt: skip
+        return [
+            "On machines that stay it would cost [[on_demand_run_cost]]; spot pays below [[spot_break_even_price]], "
+            "reclaims, lost work and restarts counted."
+        ]
+    if other.usd_per_gpu_hour >= run.basis.usd_per_gpu_hour:
+        return []
+    facts.add("spot_run_cost", total, "USD", label="on spot machines", as_of=other.observed_to)
+    return ["On spot machines, lost work and restarts counted, the run would cost [[spot_run_cost]]."]
 
 
 def _what_fits(facts: Facts, run: Course) -> list[str]:

@@ -137,7 +137,7 @@ def _filters(given: SelectGpuInput, pretrain: bool, assumed: list[Assumption]) -
         billings = (*FIRM, "spot", "community")
     elif given.billing is None:
         why = "machines that nobody takes away; spot=true adds spot and marketplace offers"
-        assumed.append(Assumption(name="billing", value="on_demand", why=why, argument="spot"))
+        assumed.append(Assumption(name="billing", value="on_demand", why=why, argument="billing"))
     most = given.max_gpus or max(given.n_gpus or 0, MAX_GPUS_PRETRAINING if pretrain else MAX_GPUS_FINE_TUNING)
     if given.max_gpus is None and given.n_gpus is None:
         assumed.append(

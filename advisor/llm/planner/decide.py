@@ -44,6 +44,7 @@ _FALLBACKS = {
     "plan_parallelism": "estimate_vram", "launch_plan": "estimate_vram", "diagnose_oom": "estimate_vram",
     "select_gpu": "estimate_vram", "estimate_run": "estimate_vram", "compare_gpus": "lookup_prices",
 }  # fmt: skip
+_EXPORT_WORDS = ("budget request", "focus csv", "focus column", "as csv", "a csv", "finops", "export the bill")
 _STATED = (
     "precision", "optimizer", "lora_rank", "seq_len", "micro_batch", "grad_accum", "activation_checkpointing",
     "attention", "sharding", "n_gpus", "tp", "pp", "cp", "ep", "cpu_offload", "framework", "fused_loss", "tokens",
@@ -235,6 +236,8 @@ class Decider:
             arguments["deadline"] = f"{state.get('deadline_hours'):g}h"
         if state.get("billing") == "spot":
             arguments["spot"] = True
+        if any(word in self.turn.lower for word in _EXPORT_WORDS):
+            arguments["export"] = True
         arguments |= extra
         return {key: value for key, value in arguments.items() if value is not None and (key in known or not known)}
 

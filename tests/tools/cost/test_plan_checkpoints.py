@@ -68,3 +68,17 @@ def test_what_cannot_be_is_refused(wrong: dict[str, Any], field: str) -> None:
     with pytest.raises(InputProblem) as problem:
         _plan(**{"model": "7B", **wrong})
     assert problem.value.field == field
+
+
+def test_a_node_s_disk_holds_its_part_of_two_checkpoints_the_weights_and_the_data() -> None:
+    found = _plan(model="llama-3.1-8b", method="full", gpu="H100", n_gpus=16, tokens="10B")
+    by_hand = 2 * 14 * 8.03e9 / 2 + 2 * 8.03e9 + 2 * 10e9  # 2 nodes; AdamW in mixed precision; 16-bit ids
+    assert _value(found, "nvme_per_node") == pytest.approx(by_hand, rel=1e-3)
+    assert _value(found, "stall_steps") == pytest.approx(_value(found, "stall_seconds") / _value(found, "step_seconds"))
+    tiers = next(table for table in found.tables if table.id == "tiers")
+    assert [row[0] for row in tiers.rows][1:3] == ["warm storage", "cold storage"]
+
+
+def test_keeping_weights_warm_costs_as_many_times_more_as_the_tiers_prices_differ() -> None:
+    found = _plan(model="70B", method="full", retention_months=24, storage_usd_per_gb_month=0.02)
+    assert _value(found, "retention_cost_warm") == pytest.approx(5 * _value(found, "retention_cost"))
