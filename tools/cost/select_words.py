@@ -29,9 +29,8 @@ def write(result: ToolResult, choice: Choice) -> list[tuple[Plan, str]]:
         result.facts = facts.found
         return []
     every = [plan for plan in plans if plan.set_up.fit == "fits"] or plans
-    narrow = [plan for plan in every if plan.precision == "fp8" and choice.job.precision != "fp8"]
-    beside = {id(plan) for plan in narrow}
-    sure = [plan for plan in every if id(plan) not in beside] or every
+    narrow = [plan for plan in every if _beside(plan, choice)]
+    sure = [plan for plan in every if not _beside(plan, choice)] or every
     front = pareto(sure)
     meets = [plan for plan in sure if _in_time(plan, choice) and _in_budget(plan, choice)]
     if not choice.tokens_told:
@@ -76,6 +75,11 @@ def write(result: ToolResult, choice: Choice) -> list[tuple[Plan, str]]:
     _sources(result, [plan for plan, _reason in listed] + [best])
     result.suggestions = _suggestions(choice, best)
     return listed
+
+
+def _beside(plan: Plan, choice: Choice) -> bool:
+    """Whether a plan is in FP8 without having been asked for: shown beside the others, never the verdict."""
+    return plan.precision == "fp8" and choice.job.precision != "fp8"
 
 
 def _in_time(plan: Plan, choice: Choice) -> bool:
@@ -185,7 +189,8 @@ def _cap(choice: Choice) -> float | None:
 def _all_dearer(result: ToolResult, facts: Facts, choice: Choice) -> None:
     """Nothing that fits is within the price cap: the nearest that does fit, and what it costs."""
     assert choice.dearer is not None
-    plans = [plan for plan in choice.dearer.plans if plan.set_up.fit == "fits"] or choice.dearer.plans
+    plans = [plan for plan in choice.dearer.plans if not _beside(plan, choice)]
+    plans = [plan for plan in plans if plan.set_up.fit == "fits"] or plans
     whole = choice.want.usd_per_hour is not None
     nearest = min(plans, key=lambda plan: plan.usd_per_gpu_hour * (plan.set_up.n_gpus if whole else 1))
     _other_facts(facts, nearest, "nearest")

@@ -79,7 +79,7 @@ def check_speed(given: CheckSpeedInput) -> CheckSpeedResult:
         return result
     cluster = read_cluster(given, extra=_OWN)
     job, gpu = cluster.job, cluster.gpu
-    software = software_of(job.framework, given.software)
+    software = software_of(given.framework, given.software)
     speed = estimate_throughput(job, gpu, cluster.fabric, software)
     seen = _measured(given, job.tokens_per_step, job.n_gpus, speed.model_flops_per_token, speed.peak_flops)
     result = CheckSpeedResult(assumptions=list(cluster.assumptions), expected_mfu=speed.mfu, measured_mfu=seen.mfu)
@@ -127,7 +127,7 @@ def _scaling(given: CheckSpeedInput) -> CheckSpeedResult:
         speeds = []
         for count in (fewer, more):
             cluster = read_cluster(given.model_copy(update={"n_gpus": count}), extra=_OWN)
-            software = software_of(cluster.job.framework, given.software)
+            software = cluster.software
             speeds.append(estimate_throughput(cluster.job, cluster.gpu, cluster.fabric, software))
         result.assumptions = list(cluster.assumptions)
         expected = Findings(cluster, speeds[1], software, before=speeds[0])
