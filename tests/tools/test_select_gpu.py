@@ -106,6 +106,19 @@ def test_cards_without_bf16_train_in_fp16_and_are_out_where_bf16_was_asked_for()
     pinned = _select(model="gpt2", method="pretrain", tokens="1B", gpu="V100", precision="bf16")
     assert pinned.plans == []
     assert any("no bf16" in str(row) for table in pinned.tables for row in table.rows)
+    assert "no bf16" in pinned.verdict
+
+
+def test_limits_that_only_fp8_meets_are_said_to_be_met_by_it_beside_the_no() -> None:
+    found = _select(model="llama-3.1-8b", method="full", tokens="1B", gpu="H100")
+    cheapest = {
+        precision: min(plan.usd for plan in found.plans if plan.precision == precision)
+        for precision in ("bf16_mixed", "fp8")
+    }
+    between = sum(cheapest.values()) / 2
+    held = _select(model="llama-3.1-8b", method="full", tokens="1B", gpu="H100", budget=between)
+    assert held.verdict.startswith("No")
+    assert any("FP8" in step and "within the limits" in step for step in held.next_steps)
 
 
 def test_the_front_of_no_plans_is_empty() -> None:

@@ -37,4 +37,4 @@ def lacking(job: Job) -> str:
     """Why a card that knows no variant of the job's precision is ruled out."""
     if job.precision == "fp8":
         return "no FP8 units"
-    return f"no bf16 units: {_HALF.get(job.precision, 'fp16')} instead"
+    return "no bf16 units; fp16 it can"

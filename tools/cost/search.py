@@ -26,6 +26,7 @@ from tools.workload import Job, Precision
 MAX_AGE_DAYS = 365  # older observations say little about today's market
 # Boards that present themselves as several small GPUs: their sum is no memory that one process can use.
 SPLIT_BOARDS = ("A16", "MI250X")
+TOO_LITTLE = "too little memory"
 NODE_GPUS = 8  # machines of this size are sold in clusters; smaller ones rarely share a fast network
 
 
@@ -73,7 +74,7 @@ class RuledOut:
     gpu: Gpu
     n_gpus: int
     need: MemoryBill
-    why: str = "too little memory"
+    why: str = TOO_LITTLE
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.cost.plan_chart import front_chart
 from tools.cost.precisions import FP8_NOTE
-from tools.cost.search import Plan, pareto
+from tools.cost.search import TOO_LITTLE, Plan, pareto
 from tools.cost.select_tables import SHOWN, Choice, machine, plan_table, ruled_out_table, where, with_reasons
 from tools.cost.words import Facts, cards, doing
 from tools.result import SourceRef, ToolResult, Warn
@@ -245,13 +245,16 @@ def _say_fp8(
     result: ToolResult, facts: Facts, choice: Choice, narrow: list[Plan], best: Plan
 ) -> list[tuple[Plan, str]]:
     """The same search in FP8, beside the verdict: its rows with reasons, and what it would save."""
-    allowed = [plan for plan in narrow if _in_time(plan, choice) and _in_budget(plan, choice)] or narrow
+    meeting = [plan for plan in narrow if _in_time(plan, choice) and _in_budget(plan, choice)]
+    allowed = meeting or narrow
     cheapest, fastest = min(allowed, key=lambda p: (p.cost, p.hours)), min(allowed, key=lambda p: (p.hours, p.cost))
     if cheapest.cost < best.cost or cheapest.hours < best.hours:
         _other_facts(facts, cheapest, "fp8")
+        limited = choice.budget is not None or choice.deadline is not None
+        kept = ", within the limits" if meeting and limited else ""
         result.next_steps.append(
-            f"With FP8 products, {machine(cheapest)} ({where(cheapest)}) takes [[fp8_hours]] for [[fp8_cost]]; that "
-            "needs Transformer Engine or torchao, and a check that the loss follows a bf16 run's."
+            f"With FP8 products, {machine(cheapest)} ({where(cheapest)}) takes [[fp8_hours]] for [[fp8_cost]]{kept}; "
+            "that needs Transformer Engine or torchao, and a check that the loss follows a bf16 run's."
         )
     result.warnings.append(Warn(code="fp8", text=FP8_NOTE))
     rows = [(cheapest, "cheapest in FP8")]
@@ -333,6 +336,13 @@ def _nothing_fits(result: ToolResult, facts: Facts, choice: Choice) -> None:
         result.verdict = "No machine of this size is on offer."
         return
     nearest = misses[0]
+    if all(miss.why != TOO_LITTLE for miss in misses):
+        result.verdict = (
+            f"None of these cards can be used for {doing(choice.job, inside=True)} as asked: {nearest.gpu.id} has "
+            f"{nearest.why}."
+        )
+        result.tables = [ruled_out_table(choice)]
+        return
     facts.add("peak_per_gpu", nearest.need.peak_bytes, "B", low=nearest.need.low_bytes, high=nearest.need.high_bytes,
               label="smallest need a GPU", about=[nearest.gpu.id])  # fmt: skip
     facts.add("usable_memory", nearest.gpu.usable_bytes, "B", kind="exact", label="usable on the card")
