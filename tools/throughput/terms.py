@@ -137,7 +137,8 @@ def _cast_bytes(job: Job, bits: int, trained: bool, recompute: float, share: flo
     gradients = arch.n_layers * (wide + arch.hidden_size + 2.0 * ffn) * trained
     shape = shape_of(arch)
     held = (shape.linear_weights - shape.routed) / (job.tp * job.pp) + shape.routed / (job.pp * job.ep)
-    casts = held / share * (1.0 / job.grad_accum if fused else 1.0 + recompute)
+    kept = 0.0 if job.is_adapter else 1.0 / job.grad_accum  # a frozen base stays cast for good
+    casts = held / share * (kept if fused else 1.0 + recompute)
     return (CAST_BYTES if fused else DYNAMIC_CAST_BYTES) * (inputs + gradients + casts)
 
 
