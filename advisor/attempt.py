@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from advisor.answer import AnswerFact, Citation, ToolRecord, finite
+from advisor.grounds import grounds_of
 from advisor.llm.protocol import Message
 from advisor.number_check import Evidence
 from advisor.render import Sources, assumptions_line, cells, render, sources_line
-from advisor.tool_payload import error_payload, payload, prefix_references
+from advisor.tool_payload import prefix_references
 from advisor.tool_runner import Outcome
 from tools.result import Assumption, Table, ToolResult, Warn
 
@@ -41,14 +42,13 @@ class Attempt:
     def take_in(self, short: str, outcome: Outcome) -> None:
         """Keep what became of a call, in every form that is needed later."""
         self.outcomes.append((short, outcome))
+        self.payloads.append(outcome.payload(short))
         if outcome.result is None:
-            self.payloads.append(error_payload(short, outcome.call.name, outcome.error or {}))
             self.evidence.add_error(outcome.error or {})
         else:
             self.answer_facts[short] = _facts_of(short, outcome.result)
-            self.payloads.append(payload(short, outcome.call.name, outcome.result))
             self.sources.add(short, outcome.result)
-            self.evidence.add_json(outcome.call.arguments, outcome.data or {})
+            self.evidence.add_grounds(outcome.grounds or grounds_of(outcome.call.arguments, outcome.data or {}))
 
     @property
     def results(self) -> list[tuple[str, ToolResult]]:

@@ -11,45 +11,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from advisor.grounds import Grounds, grounds_of, strings_of
 from advisor.names import Mention, id_of, kind_of, mentions, words_of
 from advisor.quantities import Quantity, normalised, quantities
-from advisor.render import REFERENCE, shown
+from advisor.render import REFERENCE
 from advisor.sentences import Sentences, name_spans
 from advisor.shelf import Kept, Shelf
 from tools.result import ToolResult
-from tools.units import format_value
 
 if TYPE_CHECKING:
     from advisor.number_check import Report
 
 MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
-_DIMENSIONS = {
-    "B": "bytes", "B/s": "bytes/s", "B/param": "bytes/param", "B/token": "bytes/token", "FLOP": "flop",
-    "FLOP/s": "flop/s", "FLOP/token": "flop/token", "s": "time", "h": "time", "days": "time", "tokens": "tokens",
-    "tokens/s": "tokens/s", "samples": "samples", "params": "params", "USD": "money", "USD/h": "money/h",
-    "USD/GPU-h": "money/gpu/h", "USD/GB-month": "money/gb/month",
-    "USD/GB-h": "money/gb/h", "USD/GB": "money/gb", "USD/TFLOP-h": "money/tflop/h",
-    "USD/kWh": "money/kwh", "USD/token": "money/token",
-    "EUR": "money:EUR", "GBP": "money:GBP",
-    "%": "percent", "x": "ratio", "GPUs": "gpus", "nodes": "nodes", "layers": "layers", "steps": "steps",
-    "W": "watts", "kWh": "kwh", "kg CO2e": "kg", "offers": "offers", "": "count",
-}  # fmt: skip
-_SCALES = {"h": 3600.0, "days": 86400.0}
 # What a number without a unit, or with the count's noun left out, may be a number of.
 _COUNTS = frozenset({"count", "gpus", "nodes", "layers", "steps", "offers", "tokens", "samples", "params", "ratio"})
 # Which known dimensions a reading of text may state.
 _MAY_STATE = {"count": tuple(sorted(_COUNTS)), "time": ("time", "gpu-time")}
 _ALIKE = {"flop": ("flop/s",), "flop/s": ("flop",), "money/h": ("money/gpu/h",), "money/gpu/h": ("money/h",)}
-# What a count without a unit counts, by its name.
-_COUNTED = (
-    (re.compile(r"gpu|card|^(?:tp|pp|cp|ep|dp)$"), "gpus"), (re.compile(r"node|server|machine"), "nodes"),
-    (re.compile(r"layer"), "layers"), (re.compile(r"param"), "params"), (re.compile(r"token|seq_len"), "tokens"),
-    (re.compile(r"sample|batch|epoch"), "samples"), (re.compile(r"step"), "steps"), (re.compile(r"offer"), "offers"),
-)  # fmt: skip
-_COUNT_ARGUMENTS = re.compile(
-    r"^(?:n_gpus|gpus_per_node|n_nodes|seq_len|micro_batch|grad_accum|lora_rank|tp|pp|cp|ep|dp|tokens|epochs|years|"
-    r"max_gpus|samples|vocab\w*|num_\w+|n_\w+)$"
-)
 _NUMBER = re.compile(r"\d(?:[\d.,]*\d)?")
 
 
@@ -76,44 +54,18 @@ class Evidence:
 
     def add_json(self, arguments: Mapping[str, Any], result: Mapping[str, Any]) -> None:
         """The same from a result as JSON data, e.g. of an ``ask --json`` object."""
-        asked = _entities(arguments)
-        for fact in result.get("facts", ()):
-            about = tuple(fact.get("about") or ())
-            kinds = {kind_of(name) for name in about}
-            about += tuple(name for name in asked if kind_of(name) not in kinds)
-            dimension, scale = _dimension(fact["unit"], fact["name"])
-            for value in (fact["value"], fact.get("low"), fact.get("high")):
-                if isinstance(value, (int, float)) and not isinstance(value, bool):
-                    self._facts.put(dimension, value * scale, about, fact["name"])
-                elif isinstance(value, str):
-                    self._texts.append(value)
-            self._date(fact.get("as_of"))
-            self._texts += [fact.get("label") or "", fact.get("basis") or ""]
-        for item in [*result.get("assumptions", ()), *result.get("steps", ())]:
-            dimension, scale = _dimension(item["unit"], item.get("name") or item.get("symbol") or "")
-            if isinstance(item["value"], (int, float)) and not isinstance(item["value"], bool):
-                self._facts.put(dimension, item["value"] * scale)
-            else:
-                self._texts.append(str(item["value"]))
-            self._texts += [item.get("why", ""), item.get("expression", "")]
-        for table in result.get("tables", ()):
-            self._table(table)
-        for source in result.get("sources", ()):
-            self._date(source["as_of"])
-            self._texts += [source["title"], source.get("url") or "", source["id"]]
-        # A tool's own sentences as printed: what it says of an entity may be said again.
-        sentences = [result.get("verdict", ""), *result.get("next_steps", ())]
-        sentences += [warn["text"] for warn in result.get("warnings", ())]
-        facts = {key: fact for fact in reversed(result.get("facts", ())) for key in (fact["name"], fact["id"])}
-        self._texts += [_printed(text, facts) for text in sentences]
-        extra = {key: value for key, value in result.items() if key not in _COMMON}
-        self._texts += _strings(extra)
-        self._arguments(arguments)
+        self.add_grounds(grounds_of(arguments, result))
+
+    def add_grounds(self, grounds: Grounds) -> None:
+        """The same from what ``grounds_of`` read of a result before."""
+        self._facts.extend(grounds.numbers)
+        self._texts += grounds.texts
+        self._dates |= grounds.dates
         self._changed()
 
     def add_error(self, error: Mapping[str, Any]) -> None:
         """The words of a tool's error may be repeated."""
-        self._texts += _strings(error)
+        self._texts += strings_of(error)
         self._changed()
 
     def add_text(self, text: str) -> None:
@@ -228,41 +180,6 @@ class Evidence:
                     return True
         return False
 
-    # Taking in ----------------------------------------------------------------------------------------------------
-
-    def _table(self, table: Mapping[str, Any]) -> None:
-        columns = table["columns"]
-        for row in table["rows"]:
-            about = tuple(cell for cell in row if isinstance(cell, str) and kind_of(cell))
-            for column, cell in zip(columns, row, strict=False):
-                if isinstance(cell, bool) or cell is None:
-                    continue
-                if isinstance(cell, (int, float)):
-                    dimension, scale = _dimension(column["unit"], column["key"])
-                    self._facts.put(dimension, cell * scale, about, column["key"])
-                else:
-                    self._texts.append(str(cell))
-        self._texts += [table["title"], *(column["label"] for column in columns)]
-
-    def _arguments(self, arguments: Mapping[str, Any]) -> None:
-        """Counts that the tool was called with may be stated; prices and rates only if the user said them."""
-        for name, value in arguments.items():
-            if isinstance(value, Mapping):
-                self._arguments(value)
-            elif isinstance(value, int) and not isinstance(value, bool) and _COUNT_ARGUMENTS.match(name):
-                self._facts.put(_dimension("", name)[0], float(value))
-            elif isinstance(value, str) and _COUNT_ARGUMENTS.match(name):
-                self._texts.append(value)
-
-    def _date(self, date: str | None) -> None:
-        if date:
-            self._dates.add(date)
-
-
-_COMMON = {
-    "facts", "assumptions", "steps", "sources", "warnings", "tables", "charts", "verdict", "next_steps", "suggestions",
-}  # fmt: skip
-
 
 def _quotes(text: str, wanted: list[tuple[str, float]], quantity: Quantity, named: list[Mention]) -> bool:
     """Whether a text holds one of these values, in a sentence that speaks of the same entities."""
@@ -298,27 +215,6 @@ def _quoted_in(text: str) -> dict[str, list[tuple[float, tuple[str, ...], str]]]
     return found
 
 
-def _printed(text: str, facts: Mapping[str, Mapping[str, Any]]) -> str:
-    def show(match: re.Match[str]) -> str:
-        fact = facts.get(match[1].strip())
-        if not fact:
-            return " "
-        return shown(fact["value"], fact["unit"], fact.get("low"), fact.get("high"), (match[2] or "").strip())
-
-    return REFERENCE.sub(show, text) if "[[" in text else text
-
-
-@lru_cache(maxsize=4096)
-def _dimension(unit: str, name: str) -> tuple[str, float]:
-    if unit == "h" and "gpu_hour" in name.lower().replace("-", "_"):
-        return "gpu-time", 3600.0
-    dimension = _DIMENSIONS.get(unit, "count")
-    if dimension == "count":
-        lowered = name.lower()
-        dimension = next((counted for pattern, counted in _COUNTED if pattern.search(lowered)), "count")
-    return dimension, _SCALES.get(unit, 1.0)
-
-
 def _coarse_step(shown: float, step: float) -> float:
     """After "about", trailing zeros are rounding: the place of the last digit that is not zero, two digits at least."""
     digits = round(shown / step)
@@ -344,28 +240,3 @@ def _speaks_of(named: list[Mention], about: tuple[str, ...]) -> bool:
         ):
             return False
     return True
-
-
-def _entities(arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    found: list[str] = []
-    for value in arguments.values():
-        if isinstance(value, Mapping):
-            found += _entities(value)
-        elif isinstance(value, str):
-            if kind_of(value):
-                found.append(value)
-        elif isinstance(value, (list, tuple)):
-            found += [item for item in value if isinstance(item, str) and kind_of(item)]
-    return tuple(found)
-
-
-def _strings(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, Mapping):
-        return [text for item in value.values() for text in _strings(item)]
-    if isinstance(value, (list, tuple)):
-        return [text for item in value for text in _strings(item)]
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return [format_value(value, "")]
-    return []

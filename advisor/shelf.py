@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 
@@ -15,12 +15,15 @@ class Kept(NamedTuple):
     text: str = ""
 
 
+Entry = tuple[float, tuple[str, ...], str]  # as Kept, which costs more to make
+
+
 class Shelf:
     """Numbers by dimension; signs are left aside, since texts drop them ("5 % less")."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, list[tuple[float, tuple[str, ...], str]]] = {}  # as Kept, which costs more to make
-        self._sorted: dict[str, tuple[list[float], list[tuple[float, tuple[str, ...], str]]]] = {}  # made when asked
+        self._kept: dict[str, list[Entry]] = {}
+        self._sorted: dict[str, tuple[list[float], list[Entry]]] = {}  # made when asked
 
     def put(self, dimension: str, value: float, about: tuple[str, ...] = (), text: str = "") -> None:
         """Keep a number."""
@@ -29,6 +32,11 @@ class Shelf:
             if group is None:
                 group = self._kept[dimension] = []
             group.append((abs(value), about, text))
+
+    def extend(self, numbers: Mapping[str, Sequence[Entry]]) -> None:
+        """Keep many numbers: size, entities and words of each, by dimension."""
+        for dimension, entries in numbers.items():
+            self._kept.setdefault(dimension, []).extend(entries)
 
     def near(self, dimension: str, value: float, within: float) -> Iterator[Kept]:
         """The numbers of this dimension at most ``within`` from ``value``, smallest first."""

@@ -8,11 +8,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from typing import Any
 
+from advisor.grounds import Grounds, grounds_of
+from advisor.kept_results import KeptResults, Unchanged, key_of
 from advisor.llm.protocol import ToolCall
+from advisor.tool_payload import error_payload, payload
 from tools.errors import BadValue, InputProblem
 from tools.registry import get_tool
 from tools.result import ToolResult
@@ -29,6 +32,16 @@ class Outcome:
     data: dict[str, Any] | None = None  # the result as JSON data
     error: dict[str, Any] | None = None
     milliseconds: float = 0.0
+    grounds: Grounds | None = None  # what the result lets an answer state
+    payloads: dict[str, dict[str, Any]] = field(default_factory=dict)  # as models read it, by the call's short id
+
+    def payload(self, short: str) -> dict[str, Any]:
+        """What a model reads of it, as the call of this short id."""
+        if short not in self.payloads:
+            if self.result is None:
+                return error_payload(short, self.call.name, self.error or {})
+            self.payloads[short] = payload(short, self.call.name, self.result)
+        return self.payloads[short]
 
     @property
     def protocol_fault(self) -> bool:
@@ -36,12 +49,15 @@ class Outcome:
         return bool(self.error and self.error["code"] in ("arguments_unreadable", "unknown_tool"))
 
 
-def run_calls(calls: Sequence[ToolCall], seconds: float) -> list[Outcome]:
-    """The outcomes in the order of ``calls``. Tools are pure, so several may run at once; a late one is given up."""
+def run_calls(calls: Sequence[ToolCall], seconds: float, kept: KeptResults | None = None) -> list[Outcome]:
+    """The outcomes in the order of ``calls``. Tools are pure, so several may run at once; a late one is given up.
+
+    With ``kept``, a call that was made before is answered from there.
+    """
     if not calls:
         return []
     until = time.monotonic() + seconds
-    jobs = [_Job(call) for call in calls]
+    jobs = [_Job(call, kept) for call in calls]
     for job in jobs:
         _hand_over(job)
     for job in jobs:
@@ -49,11 +65,20 @@ def run_calls(calls: Sequence[ToolCall], seconds: float) -> list[Outcome]:
     return [job.outcome or _late(job.call, seconds) for job in jobs]
 
 
-def run_call(call: ToolCall) -> Outcome:
+def run_call(call: ToolCall, kept: KeptResults | None = None) -> Outcome:
     """One call, with whatever goes wrong as an error of the one shape."""
     begun = time.perf_counter()
     outcome = Outcome(call)
     try:
+        if kept is not None and call.unreadable is None:
+            key, unchanged = key_of(call), Unchanged()
+            before = kept.get(key)
+            if before is None:
+                before = run_call(call)
+                if before.result is not None and unchanged:
+                    kept.put(key, before)
+            milliseconds = round((time.perf_counter() - begun) * 1e3, 3)
+            return replace(before, call=call, milliseconds=milliseconds)
         if call.unreadable is not None:
             raise BadValue(
                 "arguments_unreadable",
@@ -63,6 +88,7 @@ def run_call(call: ToolCall) -> Outcome:
             )
         outcome.result = get_tool(call.name).call(call.arguments)
         outcome.data = outcome.result.model_dump(mode="json")
+        outcome.grounds = grounds_of(call.arguments, outcome.data)
     except InputProblem as problem:
         outcome.error = problem.as_dict()
     except Exception:
@@ -77,8 +103,8 @@ def run_call(call: ToolCall) -> Outcome:
 class _Job:
     """A call that a worker makes; ``done`` can be taken once it has."""
 
-    def __init__(self, call: ToolCall) -> None:
-        self.call = call
+    def __init__(self, call: ToolCall, kept: KeptResults | None) -> None:
+        self.call, self.kept = call, kept
         self.outcome: Outcome | None = None
         self.done = threading.Lock()
         self.done.acquire()
@@ -98,7 +124,7 @@ class _Worker(threading.Thread):
     def run(self) -> None:
         while True:
             job = self.jobs.get()
-            job.outcome = run_call(job.call)
+            job.outcome = run_call(job.call, job.kept)
             if len(_idle) >= MOST_IDLE:
                 job.done.release()
                 return

@@ -16,6 +16,7 @@ from advisor.answer import Answer, AnswerAssumption, Grounding, finite
 from advisor.attempt import MAX_CHARTS, Attempt
 from advisor.events import Chart, Done, Event, Facts, Started, Text, ToolFinished, ToolStarted
 from advisor.history import trimmed
+from advisor.kept_results import KeptResults
 from advisor.llm.door import PLANNER, ladder, open_model
 from advisor.llm.protocol import Finish, Message, Model, ModelFailed, ModelRequest, Status, TextDelta, ToolCall
 from advisor.number_check import Evidence, Report, check
@@ -37,11 +38,12 @@ LAST_SECONDS = 10.0  # what the last model of the ladder is given even when the 
 
 @dataclass(frozen=True)
 class Desk:
-    """What turns need: settings, where conversations are kept, and how a model is opened by its name."""
+    """What turns need: settings, where conversations are kept, how a model is opened by its name."""
 
     settings: Settings
     store: Conversations
     open_model: Callable[[str], Model]
+    kept: KeptResults | None = None  # results of tool calls that come again, where a process answers many people
 
 
 @lru_cache(maxsize=1)
@@ -255,7 +257,7 @@ class _Turn:
                 yield ToolStarted(id=attempt.seen[key], name=call.name, arguments=finite(call.arguments))
             answers.append(attempt.seen[key])
         seconds = max(0.1, min(self._settings.tool_seconds, self._until - time.monotonic()))
-        outcomes = run_calls([call for _short, call in fresh], seconds)
+        outcomes = run_calls([call for _short, call in fresh], seconds, self._desk.kept)
         for (short, _call), outcome in zip(fresh, outcomes, strict=True):
             yield from self._take_in(short, outcome)
         attempt.faults += any(outcome.protocol_fault for outcome in outcomes)

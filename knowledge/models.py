@@ -13,6 +13,7 @@ from knowledge.store import connection
 from knowledge.types import Architecture, Match, Mla, Moe
 
 _ELSEWHERE: list[Callable[[str, str], Architecture | None]] = []
+_ASKED = [0]
 _HINT = 'Give a known model, or its parameters: {"params_b": 7}, with layers, hidden size and heads if known.'
 
 
@@ -24,12 +25,18 @@ def find_model(name: str, field: str = "model") -> Match[Architecture]:
     try:
         found = find("models", name, field, _HINT)
     except UnknownName:
+        _ASKED[0] += bool(_ELSEWHERE)
         read = _ELSEWHERE[0](name.strip(), field) if _ELSEWHERE else None
         if read is None:
             raise
         note = f"{name!r} read from its configuration on the hub, {read.as_of}."
         return Match(read, name, note if read.notes is None else f"{note[:-1]}; {read.notes}.")
     return Match(load_model(found.id), name, found.note, found.alternatives)
+
+
+def asked_elsewhere() -> int:
+    """How often a model was looked for elsewhere: what came of it may be otherwise next time."""
+    return _ASKED[0]
 
 
 def set_elsewhere(read: Callable[[str, str], Architecture | None] | None) -> None:

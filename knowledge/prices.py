@@ -71,6 +71,7 @@ class _Book:
 
 _LOCK = threading.Lock()
 _STATE: dict[str, _Book] = {}
+_CHANGES = [0]
 _OVERLAY: dict[str, tuple[Callable[[], Iterable[Offer]], str | None]] = {}
 
 
@@ -81,8 +82,14 @@ def set_overlay(live: Iterable[Offer] | Callable[[], Iterable[Offer]] = (), toda
     """
     rows = tuple(live) if not callable(live) else ()
     with _LOCK:
+        _CHANGES[0] += 1
         _OVERLAY["overlay"] = (live if callable(live) else lambda: rows, today)
         _STATE.clear()
+
+
+def version() -> int:
+    """A number that changes with the overlay and the day: as long as it stays, so does every price and age."""
+    return _CHANGES[0]
 
 
 def today() -> str:

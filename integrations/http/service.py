@@ -9,6 +9,7 @@ from fastapi import Depends, Request
 
 from advisor.accounts import EVERYBODY, Accounts, Budget
 from advisor.database import Database
+from advisor.kept_results import KeptResults
 from advisor.llm.client import price_of
 from advisor.llm.door import ladder, open_model
 from advisor.settings import database_place, get_settings
@@ -92,7 +93,8 @@ def database_of(desk: Desk) -> Database:
 def open_desk() -> Desk:
     """The desk that the environment describes."""
     settings = get_settings()
-    return Desk(settings, open_store(database_place(settings)), lambda name: open_model(name, settings))
+    store = open_store(database_place(settings))
+    return Desk(settings, store, lambda name: open_model(name, settings), KeptResults())
 
 
 async def _service(request: Request) -> Service:  # async, since FastAPI hands plain functions to another thread

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from advisor import tool_runner
+from advisor.kept_results import KeptResults
 from advisor.llm.protocol import ToolCall
 from advisor.tool_runner import Outcome, run_calls
 
@@ -16,7 +17,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The thread that each call ran in; a call waits for what it is given as ``until``."""
     seen: list[int] = []
 
-    def run_call(call: ToolCall) -> Outcome:
+    def run_call(call: ToolCall, _kept: KeptResults | None = None) -> Outcome:
         seen.append(threading.get_ident())
         if "until" in call.arguments:
             call.arguments["until"].wait(10)
