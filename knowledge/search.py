@@ -23,7 +23,7 @@ from knowledge.topic_features import run_counts, term_counts, weighted
 from knowledge.topic_model import softmax
 from knowledge.types import Passage
 from knowledge.vocabulary import meant, rarest, rarity, synonyms
-from knowledge.words import STOP, WORD, stem, words
+from knowledge.words import WORD, stem, words
 
 # An article fits where the topic model prefers it to "none" and its words are known; both weights were set on 40
 # questions that no article answers and 120 oblique ones that one does. Below the floor (1 % of those asked obliquely,
@@ -158,17 +158,15 @@ def _rows() -> tuple[sqlite3.Row, ...]:
 
 @lru_cache(maxsize=256)
 def _article_stems(article_id: str) -> frozenset[str]:
-    row = connection().execute("select * from articles where id = ?", (article_id,)).fetchone()
-    text = " ".join((row["title"], row["summary"], row["synonyms"], row["asked"], row["body"]))
-    return frozenset(stem(word) for word in WORD.findall(text.casefold()) if word not in STOP)
+    row = connection().execute("select stems from articles where id = ?", (article_id,)).fetchone()
+    return frozenset(row["stems"].split())
 
 
 @lru_cache(maxsize=256)
 def _blocks(article_id: str) -> tuple[tuple[str, frozenset[str]], ...]:
     """The blocks of an article's body with their stems."""
-    row = connection().execute("select body from articles where id = ?", (article_id,)).fetchone()
-    blocks = [block.strip() for block in re.split(r"\n\s*\n", row["body"]) if block.strip()]
-    return tuple((block, frozenset(stem(word) for word in words(block, limit=400))) for block in blocks)
+    row = connection().execute("select blocks from articles where id = ?", (article_id,)).fetchone()
+    return tuple((block, frozenset(stems.split())) for block, stems in json.loads(row["blocks"]))
 
 
 def _best_text(row: sqlite3.Row, words: list[str]) -> str:
