@@ -145,11 +145,13 @@ class Accounts:
         """Count one request. 0 when it may go ahead, else the seconds after which one may."""
         now, spacing = self._clock(), 60.0 / per_minute
         latest = now + 60.0 - spacing  # a minute's worth may be spent ahead
+        never = now + 61.0  # later than any request can make it: the clock was set back since
         with self._database.writing() as db:
             done = db.execute(
                 "insert into rates (subject, free_at) values (?, ?) on conflict (subject) do update set free_at ="
-                " case when rates.free_at > ? then rates.free_at else ? end + ? where rates.free_at <= ?",
-                (subject, now + spacing, now, now, spacing, latest),
+                " case when rates.free_at > ? and rates.free_at <= ? then rates.free_at else ? end + ?"
+                " where rates.free_at <= ? or rates.free_at > ?",
+                (subject, now + spacing, now, never, now, spacing, latest, never),
             )
             if done.rowcount:
                 return 0.0

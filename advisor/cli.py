@@ -196,8 +196,13 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader left; nothing more to say
         sys.exit(0)
-    except Exception:
+    except Exception as error:
+        from advisor.database import StoreUnavailable  # not worth importing before something has gone wrong
+
         logging.getLogger("advisor").exception("command failed")
+        if isinstance(error, StoreUnavailable):
+            away = BadValue("store_unavailable", f"The database {error}.", hint="Try again in a moment.")
+            _fail(away.as_dict(), given, code=1)
         words = "Something went wrong on our side; ADVISOR_DEBUG=1 shows the details."
         _fail(BadValue("internal", words).as_dict(), given, code=1)
 

@@ -25,7 +25,7 @@ Row = tuple[Any, ...]
 
 
 class StoreUnavailable(Exception):
-    """The database cannot be reached or is too busy just now; trying again later may work."""
+    """The database cannot be reached, read or written just now; its text says why, e.g. "the disk is full"."""
 
 
 class Rows(Protocol):
@@ -96,33 +96,36 @@ class SqliteDatabase:
         self._local = threading.local()
         self._shared: sqlite3.Connection | None = None
         self._lock = threading.RLock()
-        if path == ":memory:":
-            self._shared = self._connect()
-        else:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
         try:
+            if path == ":memory:":
+                self._shared = self._connect()
+            else:
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
             migrate_sqlite(self._connection(), steps)
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if isinstance(error, OSError) or _is_away(error):
+                raise self._unusable(error) from None
             raise
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """See ``Database.read``."""
-        with _told_apart(sqlite3.OperationalError):
+        with _told_apart(*_SQLITE_LOST):
             return self._connection().execute(sql, values).fetchall()
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
         """See ``Database.writing``."""
-        with _told_apart(sqlite3.OperationalError), self._lock if self._shared else _NoLock():
+        with _told_apart(*_SQLITE_LOST), self._lock if self._shared else _NoLock():
             db = self._connection()
             db.execute("begin immediate")
             try:
                 yield db
+                db.execute("commit")  # which may fail too, and then leaves the transaction open
             except BaseException:
-                db.execute("rollback")
+                if db.in_transaction:  # a full disk has ended it already
+                    db.execute("rollback")
                 raise
-            db.execute("commit")
 
     def close(self) -> None:
         """Connections of other threads close with their threads."""
@@ -130,6 +133,18 @@ class SqliteDatabase:
         if connection is not None:
             connection.close()
         self._shared, self._local = None, threading.local()
+
+    def _unusable(self, error: BaseException) -> Exception:
+        """Why the file cannot be used at all, for whoever set it up."""
+        why = _reason(error)
+        if why == _BUSY:
+            return StoreUnavailable(why)
+        return BadValue(
+            "database_unusable",
+            f"The database {self._path} {why}.",
+            field="ADVISOR_DATABASE_URL",
+            hint="Move the file away (a new one is made), free space, or set ADVISOR_DATABASE_URL to another file.",
+        )
 
     def _connection(self) -> sqlite3.Connection:
         if self._shared:
@@ -141,10 +156,15 @@ class SqliteDatabase:
 
     def _connect(self) -> sqlite3.Connection:
         db = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-        # WAL lets readers pass a writer; NORMAL may lose the last turns when power fails, never when a process dies.
-        db.execute("pragma journal_mode = wal")
-        db.execute("pragma synchronous = normal")
-        db.execute("pragma foreign_keys = on")
+        try:
+            # WAL lets readers pass a writer; NORMAL may lose the last turns when power fails, never when a process
+            # dies.
+            db.execute("pragma journal_mode = wal")
+            db.execute("pragma synchronous = normal")
+            db.execute("pragma foreign_keys = on")
+        except BaseException:
+            db.close()
+            raise
         return db
 
 
@@ -207,7 +227,39 @@ def _told_apart(*lost: type[Exception]) -> Iterator[None]:
     try:
         yield
     except lost as error:
-        raise StoreUnavailable(type(error).__name__) from error
+        if isinstance(error, sqlite3.DatabaseError) and not _is_away(error):
+            raise
+        raise StoreUnavailable(_reason(error)) from error
+
+
+_SQLITE_LOST = (sqlite3.OperationalError, sqlite3.DatabaseError)  # exactly these: subclasses are other faults
+_BUSY = "is busy: another process holds it"
+_REASONS = {
+    "SQLITE_BUSY": _BUSY,
+    "SQLITE_LOCKED": _BUSY,
+    "SQLITE_FULL": "cannot grow: the disk is full",
+    "SQLITE_IOERR": "cannot be written or read: the disk fails or is full",
+    "SQLITE_READONLY": "cannot be written: it is read-only",
+    "SQLITE_CANTOPEN": "cannot be opened",
+    "SQLITE_CORRUPT": "is damaged",
+    "SQLITE_NOTADB": "is damaged, or no database at all",
+}
+
+
+def _is_away(error: BaseException) -> bool:
+    """Whether it is the file, the disk or another process, rather than a broken rule or a wrong statement."""
+    return type(error) in _SQLITE_LOST and getattr(error, "sqlite_errorname", "") != "SQLITE_ERROR"
+
+
+def _reason(error: BaseException) -> str:
+    """What is wrong, as the end of a sentence that begins with the database."""
+    name = str(getattr(error, "sqlite_errorname", ""))
+    for known, words in _REASONS.items():
+        if name.startswith(known):
+            return words
+    if isinstance(error, OSError):
+        return f"cannot be opened: {(error.strerror or type(error).__name__).lower()}"
+    return "does not answer"
 
 
 def _with_limits(connection: Any) -> None:

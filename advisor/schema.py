@@ -11,6 +11,8 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+from tools.errors import InputProblem
+
 MIGRATIONS: tuple[str, ...] = (
     """
     create table conversations (
@@ -75,7 +77,7 @@ MIGRATIONS: tuple[str, ...] = (
 _POSTGRES = ((r"\) strict\b", ")"), (r"\binteger\b", "bigint"), (r"\breal\b", "double precision"))
 
 
-class StoreTooNew(Exception):
+class StoreTooNew(InputProblem):
     """The database was written by a newer release; starting would guess at its meaning."""
 
 
@@ -88,10 +90,11 @@ def migrate_sqlite(db: sqlite3.Connection, steps: Sequence[str] = MIGRATIONS) ->
                 for statement in _statements(steps[version]):
                     db.execute(statement)
                 db.execute(f"pragma user_version = {version + 1}")
+            db.execute("commit")
         except BaseException:
-            db.execute("rollback")
+            if db.in_transaction:
+                db.execute("rollback")
             raise
-        db.execute("commit")
 
 
 def migrate_postgres(connection: Any, steps: Sequence[str] = MIGRATIONS) -> None:
@@ -120,7 +123,12 @@ def _sqlite_version(db: sqlite3.Connection, steps: Sequence[str]) -> int:
 
 def _known(version: int, steps: Sequence[str]) -> int:
     if version > len(steps):
-        raise StoreTooNew(f"The database has schema {version}; this release knows {len(steps)}.")
+        raise StoreTooNew(
+            "database_too_new",
+            f"The database was written by a newer release: it has schema {version}, this one knows {len(steps)}.",
+            field="ADVISOR_DATABASE_URL",
+            hint="Install the newer release, or set ADVISOR_DATABASE_URL to another database.",
+        )
     return version
 
 

@@ -7,6 +7,9 @@ import sqlite3
 import threading
 from functools import lru_cache
 from pathlib import Path
+from urllib.parse import quote
+
+from knowledge.errors import BadValue
 
 _BUILT = Path(__file__).parent / "knowledge.db"
 _LOCAL = threading.local()
@@ -16,9 +19,28 @@ def connection() -> sqlite3.Connection:
     """This thread's read-only connection; rows behave as mappings."""
     found: sqlite3.Connection | None = getattr(_LOCAL, "connection", None)
     if found is None:
-        found = sqlite3.connect(f"file:{database_path()}?mode=ro&immutable=1", uri=True)
+        found = _LOCAL.connection = _opened(database_path())
+    return found
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """A connection that reads; one to a file that is absent or damaged is said now, with the way out."""
+    found = None
+    try:
+        found = sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
         found.row_factory = sqlite3.Row
-        _LOCAL.connection = found
+        pages, size = (found.execute(f"pragma {name}").fetchone()[0] for name in ("page_count", "page_size"))
+        if pages * size > path.stat().st_size or not found.execute("select value from meta").fetchone():
+            raise sqlite3.DatabaseError("cut short")
+    except (sqlite3.DatabaseError, OSError):
+        if found is not None:
+            found.close()
+        raise BadValue(
+            "knowledge_damaged",
+            f"The knowledge base {path} is absent or damaged.",
+            field="ADVISOR_KNOWLEDGE_DB",
+            hint=f"Build it again: python -m knowledge.build {path}",
+        ) from None
     return found
 
 

@@ -80,21 +80,26 @@ class Ledger:
             return made.rowcount > 0
 
     def claim(self, owner: str) -> Job | None:
-        """The oldest open job that nobody works on, now leased to ``owner``; one at a time in a thread."""
+        """The oldest open job that nobody works on, now leased to ``owner``; one at a time in a thread.
+
+        A lease that ends later than any can is of before the clock was set back, and holds nothing.
+        """
         now = self._clock()
+        last = now + self._lease + 1.0
         rows = self._database.read(
-            "select id from slack_jobs j where state = 'open' and lease_until < ? and not exists (select 1 from"
+            "select id from slack_jobs j where state = 'open' and (lease_until < ? or lease_until > ?)"
+            " and not exists (select 1 from"
             " slack_jobs o where o.team = j.team and o.channel = j.channel and o.thread = j.thread and o.state = 'open'"
-            " and o.id <> j.id and (o.lease_until >= ? or o.created_at < j.created_at"
+            " and o.id <> j.id and (o.lease_until between ? and ? or o.created_at < j.created_at"
             " or (o.created_at = j.created_at and o.id < j.id))) order by created_at limit 4",
-            (now, now),
+            (now, last, now, last),
         )
         for (job_id,) in rows:
             with self._database.writing() as db:
                 taken = db.execute(
                     "update slack_jobs set owner = ?, lease_until = ?, attempts = attempts + 1"
-                    " where id = ? and state = 'open' and lease_until < ?",
-                    (owner, now + self._lease, job_id, now),
+                    " where id = ? and state = 'open' and (lease_until < ? or lease_until > ?)",
+                    (owner, now + self._lease, job_id, now, last),
                 )
             if taken.rowcount:
                 return self._job(job_id)
