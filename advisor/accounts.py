@@ -24,6 +24,7 @@ from tools.errors import BadValue
 SCOPES = ("ask", "tools", "conversations", "feedback")
 EVERYBODY = "*"  # the subject whose budget is that of all together
 RESERVED_SECONDS = 600.0
+LONGEST_SECONDS = 61.0  # how far ahead of now the next request may at most be due
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ class Accounts:
         """Count one request. 0 when it may go ahead, else the seconds after which one may."""
         now, spacing = self._clock(), 60.0 / per_minute
         latest = now + 60.0 - spacing  # a minute's worth may be spent ahead
-        never = now + 61.0  # later than any request can make it: the clock was set back since
+        never = now + LONGEST_SECONDS  # later than any request can make it: the clock was set back since
         with self._database.writing() as db:
             done = db.execute(
                 "insert into rates (subject, free_at) values (?, ?) on conflict (subject) do update set free_at ="

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from advisor.answer import Answer
-from advisor.database import Database, SqliteDatabase, open_database
+from advisor.database import Database, Row, SqliteDatabase, open_database
 from advisor.llm.protocol import Message, ToolCall
 
 LOCAL = "local"  # the principal of the command line
@@ -93,6 +93,10 @@ class Conversations(Protocol):
 
     def turns(self, principal: str, conversation_id: str) -> list[StoredTurn] | None:
         """The turns of a conversation in order; None when there is none of that id."""
+        ...
+
+    def turn(self, principal: str, turn_id: str) -> StoredTurn | None:
+        """One turn; None when there is none of that id."""
         ...
 
     def delete(self, principal: str, conversation_id: str) -> bool:
@@ -191,10 +195,15 @@ class SqlConversations:
             " where principal = ? and conversation_id = ? order by number",
             (principal, conversation_id),
         )
-        return [
-            StoredTurn(turn, question, status, model, created, json.loads(answer) if answer else None)
-            for turn, question, status, model, created, answer in rows
-        ] or None
+        return [_stored_turn(row) for row in rows] or None
+
+    def turn(self, principal: str, turn_id: str) -> StoredTurn | None:
+        """See ``Conversations.turn``."""
+        rows = self.database.read(
+            "select id, question, status, model, created_at, answer from turns where principal = ? and id = ?",
+            (principal, turn_id),
+        )
+        return _stored_turn(rows[0]) if rows else None
 
     def delete(self, principal: str, conversation_id: str) -> bool:
         """See ``Conversations.delete``."""
@@ -304,6 +313,11 @@ def open_store(place: str | Path) -> SqlConversations:
 def new_id(prefix: str) -> str:
     """An id that cannot be guessed."""
     return f"{prefix}_{secrets.token_hex(10)}"
+
+
+def _stored_turn(row: Row) -> StoredTurn:
+    turn, question, status, model, created, answer = row
+    return StoredTurn(turn, question, status, model, created, json.loads(answer) if answer else None)
 
 
 def _title(question: str) -> str:

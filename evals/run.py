@@ -112,17 +112,20 @@ def run_suites(
     return report
 
 
-def run_case(suite: str, case: Case, model: str, desk: Desk, repeat: int = 1) -> CaseResult:
-    """One case, ``repeat`` times where a model answers it; a direct call is the same every time."""
+def run_case(suite: str, case: Case, model: str, desk: Desk, repeat: int = 1, *, degraded: bool = False) -> CaseResult:
+    """One case, ``repeat`` times where a model answers it; a direct call is the same every time.
+
+    ``degraded``: the model is known to be down, so each turn must be answered, and said to be, by the one behind it.
+    """
     result = CaseResult(suite, case, attempts=1 if case.call else repeat)
     for _ in range(result.attempts):
-        result.turns, misses = _attempt(case, model, desk)
+        result.turns, misses = _attempt(case, model, desk, degraded)
         result.passes += not misses
         result.misses = result.misses or misses
     return result
 
 
-def _attempt(case: Case, model: str, desk: Desk) -> tuple[list[Happened], list[Miss]]:
+def _attempt(case: Case, model: str, desk: Desk, degraded: bool) -> tuple[list[Happened], list[Miss]]:
     if case.call:
         happened = _timed(lambda: of_call(case.call.tool, case.call.arguments), "")  # type: ignore[union-attr]
         return [happened], grade(case.expect, happened, [])
@@ -131,7 +134,7 @@ def _attempt(case: Case, model: str, desk: Desk) -> tuple[list[Happened], list[M
     said: list[str] = []
     conversation: str | None = None
     for number, turn in enumerate(case.asked(), 1):
-        happened = _timed(lambda turn=turn, at=conversation: _turn(turn.user, at, model, desk), turn.user)  # type: ignore[misc]
+        happened = _timed(lambda turn=turn, at=conversation: _turn(turn.user, at, model, desk, degraded), turn.user)  # type: ignore[misc]
         turns.append(happened)
         found = grade(turn.expect, happened, said)
         if len(case.asked()) > 1:
@@ -142,15 +145,15 @@ def _attempt(case: Case, model: str, desk: Desk) -> tuple[list[Happened], list[M
     return turns, misses
 
 
-def _turn(question: str, conversation: str | None, model: str, desk: Desk) -> Happened:
+def _turn(question: str, conversation: str | None, model: str, desk: Desk, degraded: bool) -> Happened:
     try:
         done = answer_turn(question, conversation, model, desk=desk)
     except InputProblem as problem:
         return Happened(question=question, text=problem.message, status="failed", error=problem.as_dict())
     happened = of_answer(question, done.as_json())
-    if happened.status == "failed" or happened.degraded:
+    if happened.status == "failed" or happened.degraded != degraded:
         # A provider that failed, a stale cassette, a tool's crash: never a pass because the planner stepped in.
-        happened.crash = f"the turn failed or was degraded: {happened.text[:200]}"
+        happened.crash = f"the turn failed, or was {'not ' * degraded}degraded: {happened.text[:200]}"
     return happened
 
 

@@ -42,12 +42,19 @@ def fresh(kind: str, folder: Path) -> Iterator[str]:
 @lru_cache(maxsize=1)
 def no_postgres() -> str | None:
     """Why there is no PostgreSQL to test on; None when there is."""
-    if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
-        return "the postgres extra is not installed"
+    if reason := no_driver():
+        return reason
     import psycopg
 
     try:
         psycopg.connect(URL, connect_timeout=2).close()
     except psycopg.OperationalError:
         return f"no PostgreSQL server at {URL.rpartition('@')[2]}"
+    return None
+
+
+def no_driver() -> str | None:
+    """Why PostgreSQL cannot be spoken to at all; None when it can."""
+    if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
+        return "the postgres extra is not installed"
     return None

@@ -35,6 +35,7 @@ POLL_SECONDS = 0.1  # how often a silent call looks whether anybody still waits
 RETRY_STATUS = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 BACKOFF_SECONDS = (0.5, 8.0)
 MAX_TEXT_CHARS = 100_000
+MOST_WAITING = 1000  # pieces of a reply that are read ahead of the turn
 MOST_TOKENS = 100_000_000  # a call that claims more is taken at this
 
 
@@ -179,7 +180,7 @@ class LitellmModel:
 
     def _watched(self, call: Callable[[], Any], request: ModelRequest, stream: bool) -> Iterator[Any]:
         """The reply's chunks, read in a thread of their own; ModelFailed when one is late or nobody waits any more."""
-        chunks: queue.Queue[tuple[str, Any]] = queue.Queue(maxsize=1000)
+        chunks: queue.Queue[tuple[str, Any]] = queue.Queue(maxsize=MOST_WAITING)
         left = threading.Event()
         over = False
 

@@ -24,6 +24,7 @@ from integrations.http.frame import Frame
 from integrations.http.mcp_mount import McpMount
 from integrations.http.routes import ask, conversations, docs, openai_wire, operations
 from integrations.http.routes import tools as tool_routes
+from integrations.http.routes import turns as turn_routes
 from integrations.http.service import Service, build_service
 from integrations.http.settings import ServiceSettings
 from integrations.prices import attached
@@ -55,7 +56,7 @@ def create_app(settings: ServiceSettings | None = None, desk: Desk | None = None
 
     app = FastAPI(title="advisor", version=program_version(), lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.service = service
-    for routes in (ask, tool_routes, openai_wire, conversations, operations, docs):
+    for routes in (ask, turn_routes, tool_routes, openai_wire, conversations, operations, docs):
         app.include_router(routes.router)
     pages.install(app)
     app.router.routes.append(Route("/mcp", mcp, methods=["GET", "POST", "DELETE"], include_in_schema=False))

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 from integrations.http.service import Service
 
+# A terminal and a parent process may both pass one Ctrl-C on; only what comes later is meant as a second one.
+AGAIN_SECONDS = 1.0
 log = logging.getLogger("advisor.http")
 
 
@@ -26,11 +30,14 @@ def draining(service: Service) -> Iterator[None]:
         yield
         return
     loop = asyncio.get_running_loop()
+    told_before: list[float] = []
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
     def told(number: int, frame: FrameType | None) -> None:
-        if not service.turns.draining:
-            loop.call_soon_threadsafe(begin_drain, service)
+        if told_before and time.monotonic() - told_before[0] > AGAIN_SECONDS:
+            os._exit(128 + number)  # told again: now. What is stored is stored, and threads in a turn hold nothing up
+        told_before.append(time.monotonic())
+        loop.call_soon_threadsafe(begin_drain, service)
         handler = before[signal.Signals(number)]
         if callable(handler):
             handler(number, frame)

@@ -5,6 +5,7 @@ Plain ASGI, since a middleware that wraps the response object hides from a route
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -35,6 +36,7 @@ _HEADERS = [
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
+BODY_SECONDS = 30.0  # a caller who sends byte by byte does not hold a connection for ever
 _QUIET = frozenset({"/livez", "/readyz", "/metrics"})
 
 
@@ -83,6 +85,10 @@ class Frame:
             if not status():
                 words = f"The body is larger than {self._body_bytes:,} bytes."
                 await _refuse(sending, scope, 413, InputProblem("too_large", words, hint="Send less at once."))
+        except TooSlow:
+            if not status():
+                words = f"The body did not arrive within {BODY_SECONDS:g} s."
+                await _refuse(sending, scope, 408, InputProblem("too_slow", words, hint="Send it again."))
         except StoreUnavailable:
             log.exception("the database is not available", extra={"request_id": request_id})
             if not status():
@@ -115,19 +121,32 @@ class TooLarge(Exception):
     """The body passed the limit."""
 
 
+class TooSlow(Exception):
+    """The body did not arrive in time."""
+
+
 class _Limited:
-    """``receive`` that counts the body's bytes, whatever its declared length."""
+    """``receive`` that counts the body's bytes, whatever its declared length, and the seconds that it takes."""
 
     def __init__(self, receive: Receive, scope: Scope, most: int) -> None:
         self._receive, self._left = receive, most
+        self._whole = False
+        self._until = asyncio.get_running_loop().time() + BODY_SECONDS
         length = dict(scope["headers"]).get(b"content-length", b"0")
         self._refused = length.isdigit() and int(length[:20]) > most
 
     async def __call__(self) -> Message:
         if self._refused:
             raise TooLarge
-        message = await self._receive()
+        if self._whole:  # what comes now is the caller's leaving
+            return await self._receive()
+        try:
+            async with asyncio.timeout_at(self._until):
+                message = await self._receive()
+        except TimeoutError:
+            raise TooSlow from None
         if message["type"] == "http.request":
+            self._whole = not message.get("more_body", False)
             self._left -= len(message.get("body", b""))
             if self._left < 0:
                 raise TooLarge
@@ -154,7 +173,7 @@ async def _refuse(send: Send, scope: Scope, status: int, problem: InputProblem) 
         error = openai_error(status, error)
     body = json.dumps({"error": error}, ensure_ascii=False).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    if status == 413:
+    if status in (408, 413):
         headers.append((b"connection", b"close"))
     if status == 503:
         headers.append((b"retry-after", b"5"))

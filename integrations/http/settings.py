@@ -62,6 +62,9 @@ class ServiceSettings(BaseModel):
         default=10.0, ge=0, le=600, description="How long running answers may go on once the server is told to stop."
     )
     ping_seconds: float = Field(default=15.0, gt=0, le=600, description="How often a silent stream says that it lives.")
+    reader_seconds: float = Field(
+        default=30.0, gt=0, le=3600, description="How long the reader of a stream may take nothing of it."
+    )
     metrics_token: SecretStr | None = Field(default=None, description="Bearer token that /metrics asks for, if set.")
     log_format: Literal["auto", "console", "json"] = Field(
         default="auto", description="Log lines for people or as JSON; auto: console on a terminal."

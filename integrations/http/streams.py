@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+log = logging.getLogger("advisor.http")
+READER_SECONDS = 30.0
 HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 PING = b": ping\n\n"
 
@@ -30,8 +33,8 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, pieces: AsyncIterator[bytes]) -> None:
-        self._pieces = pieces
+    def __init__(self, pieces: AsyncIterator[bytes], reader_seconds: float = READER_SECONDS) -> None:
+        self._pieces, self._reader_seconds = pieces, reader_seconds
         self.status_code = 200
         self.background = None
         self.init_headers(HEADERS)
@@ -44,6 +47,8 @@ class EventStream(Response):
             await asyncio.wait({sending, gone}, return_when=asyncio.FIRST_COMPLETED)
             if sending.done():
                 sending.result()
+        except TimeoutError:
+            log.warning("a reader took nothing for %g s, and is left", self._reader_seconds)
         finally:
             for task in (sending, gone):
                 task.cancel()
@@ -53,7 +58,8 @@ class EventStream(Response):
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         try:
             async for piece in self._pieces:
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
+                async with asyncio.timeout(self._reader_seconds):  # what is not read is held in memory meanwhile
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
         finally:
             close = getattr(self._pieces, "aclose", None)
             if close is not None:

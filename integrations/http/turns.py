@@ -7,15 +7,17 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import aclosing
 from dataclasses import dataclass, replace
+from typing import Any
 
 from advisor.answer import Answer
 from advisor.events import Done, Event
 from advisor.llm.door import PLANNER
 from advisor.turn import Desk, run
+from integrations.http.follow import Followed
 from integrations.http.metering import Meter, Watched
 from integrations.http.metrics import Metrics
 from integrations.http.problems import ServiceProblem
@@ -26,11 +28,8 @@ log = logging.getLogger("advisor.http")
 # Planner turns are all computation, so more threads than this only make them wait for each other inside the
 # interpreter; turns of a provider's model wait for the network and get a thread each.
 PLANNER_THREADS = 2
+MOST_KEPT = 128  # turns that may be taken up again after a cut; an answer has about 100 kB
 Item = Event | BaseException | None  # None: no more
-
-
-class ShuttingDown(Exception):
-    """The server's time to drain is over while a turn still runs."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,8 @@ class Turns:
         self._settings = settings
         self._metrics = metrics
         self._callers: Counter[str] = Counter()
-        self._queues: set[asyncio.Queue[Item]] = set()
+        self._live: set[Followed] = set()
+        self._kept: dict[tuple[str, str], Followed] = {}
         self._planner = ThreadPoolExecutor(PLANNER_THREADS, "planner-turn")
         self._provider = ThreadPoolExecutor(settings.turns, "turn")
         self.draining = False
@@ -70,27 +70,48 @@ class Turns:
 
     async def events(self, ask: Ask, only_last: bool = False) -> AsyncIterator[Event]:
         """The turn's events; closing this early stops the turn. Raises ShuttingDown when drained."""
-        with self._admitted(ask.principal):
-            loop = asyncio.get_running_loop()
-            queue: asyncio.Queue[Item] = asyncio.Queue()
-            stop = threading.Event()
-            pool = self._planner if (ask.model or ask.desk.settings.model) == PLANNER else self._provider
-            traced = TurnTrace(ask.surface, ask.model or ask.desk.settings.model)
-            work = pool.submit(_work, ask, stop, only_last, traced, lambda item: _put(loop, queue, item))
-            begun = time.perf_counter()
-            self._queues.add(queue)
-            try:
-                while (item := await queue.get()) is not None:
-                    if isinstance(item, BaseException):
-                        raise item
-                    if isinstance(item, Done):
-                        self._metrics.turn(ask.surface, item.answer, time.perf_counter() - begun)
-                    yield item
-            finally:
-                stop.set()
-                if work.cancel():
-                    traced.end()
-                self._queues.discard(queue)
+        async with aclosing(self.begin(ask, only_last).follow()) as pairs:
+            async for _number, event in pairs:
+                yield event
+
+    def begin(self, ask: Ask, only_last: bool = False, keep_seconds: float = 0.0) -> Followed:
+        """Take a turn up, to be followed. Raises ServiceProblem when there is no place for it.
+
+        Its place is free again as soon as it is answered, however slowly its readers read.
+        """
+        self._admit(ask.principal)
+        followed = Followed(keep_seconds)
+        loop = asyncio.get_running_loop()
+        pool = self._planner if (ask.model or ask.desk.settings.model) == PLANNER else self._provider
+        traced = TurnTrace(ask.surface, ask.model or ask.desk.settings.model)
+        begun = time.perf_counter()
+
+        def put(item: Item) -> None:
+            if isinstance(item, Done):
+                self._metrics.turn(ask.surface, item.answer, time.perf_counter() - begun)
+            followed.put(item)
+
+        def cancel() -> None:
+            if work.cancel():
+                traced.end()
+
+        work = pool.submit(_work, ask, followed.stop, only_last, traced, put)
+        work.add_done_callback(lambda _work: _soon(loop, self._ended, ask.principal, followed))
+        followed.cancel = cancel
+        self._live.add(followed)
+        return followed
+
+    def keep(self, principal: str, turn_id: str, followed: Followed, seconds: float) -> None:
+        """Let the turn be found by its id for so long; the oldest make way where there are too many."""
+        key = (principal, turn_id)
+        while len(self._kept) >= MOST_KEPT:
+            self._kept.pop(next(iter(self._kept)))
+        self._kept[key] = followed
+        asyncio.get_running_loop().call_later(seconds, lambda: self._kept.pop(key, None))
+
+    def kept(self, principal: str, turn_id: str) -> Followed | None:
+        """A turn of this principal that is worked on here, or was until a moment ago."""
+        return self._kept.get((principal, turn_id))
 
     def refuse_new(self) -> None:
         """From now on new turns get 503; running ones go on."""
@@ -98,16 +119,15 @@ class Turns:
 
     def end_all(self) -> None:
         """Stop what still runs; each reader gets a last word."""
-        for queue in self._queues:
-            queue.put_nowait(ShuttingDown())
+        for followed in tuple(self._live):
+            followed.shut_down()
 
     def close(self) -> None:
         """Let the threads go; those in a turn end with it."""
         self._planner.shutdown(wait=False, cancel_futures=True)
         self._provider.shutdown(wait=False, cancel_futures=True)
 
-    @contextmanager
-    def _admitted(self, principal: str) -> Iterator[None]:
+    def _admit(self, principal: str) -> None:
         if self.draining:
             raise ServiceProblem(503, "shutting_down", "The server is stopping; ask again in a moment.", retry_after=5)
         if self._callers[principal] >= self._settings.turns_per_caller:
@@ -122,18 +142,18 @@ class Turns:
             raise ServiceProblem(503, "busy", "Too many questions at once; ask again in a moment.", retry_after=2)
         self._callers[principal] += 1
         self._metrics.turns_running.inc()
-        try:
-            yield
-        finally:
-            self._metrics.turns_running.dec()
-            self._callers[principal] -= 1
-            if not self._callers[principal]:
-                del self._callers[principal]
+
+    def _ended(self, principal: str, followed: Followed) -> None:
+        self._live.discard(followed)
+        self._metrics.turns_running.dec()
+        self._callers[principal] -= 1
+        if not self._callers[principal]:
+            del self._callers[principal]
 
 
-def _put(loop: asyncio.AbstractEventLoop, queue: asyncio.Queue[Item], item: Item) -> None:
+def _soon(loop: asyncio.AbstractEventLoop, work: Callable[..., None], *arguments: Any) -> None:
     try:
-        loop.call_soon_threadsafe(queue.put_nowait, item)
+        loop.call_soon_threadsafe(work, *arguments)
     except RuntimeError:  # the loop is gone, and with it whoever waited
         log.debug("a turn outlived its server")
 

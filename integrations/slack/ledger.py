@@ -15,6 +15,7 @@ from typing import Literal
 from advisor.database import Database
 
 KEEP_SECONDS = 7 * 86400.0  # Slack redelivers within minutes; a week leaves room for a look at what happened
+CLOCK_SECONDS = 1.0  # by which the clocks of processes may differ
 PostState = Literal["none", "sending", "sent"]
 
 
@@ -85,7 +86,7 @@ class Ledger:
         A lease that ends later than any can is of before the clock was set back, and holds nothing.
         """
         now = self._clock()
-        last = now + self._lease + 1.0
+        last = now + self._lease + CLOCK_SECONDS
         rows = self._database.read(
             "select id from slack_jobs j where state = 'open' and (lease_until < ? or lease_until > ?)"
             " and not exists (select 1 from"

@@ -13,9 +13,9 @@ from slack_sdk.web.async_client import AsyncWebClient
 from advisor.accounts import Limits
 from advisor.answer import Answer
 from integrations.http.auth import Caller
+from integrations.http.follow import ShuttingDown
 from integrations.http.problems import ServiceProblem
 from integrations.http.service import Service
-from integrations.http.turns import ShuttingDown
 from integrations.slack.blocks import answer_post, plain_post, words_post
 from integrations.slack.ledger import Job, Ledger, Question
 from integrations.slack.message import Message, Unreachable

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -27,10 +28,13 @@ from integrations.http.tracing import TurnTrace
 from tests.advisor import toys
 from tests.advisor.conftest import Scripted, calls, says
 from tests.advisor.fake_provider import Move, Provider, text
+from tests.faults.mutations import plant
 from tools import registry
 
 NAME = "openai/scripted"
 USD_PER_INPUT, USD_PER_OUTPUT = 1e-6, 4e-6
+if os.environ.get("FAULTS_SEED"):
+    plant(os.environ["FAULTS_SEED"])
 DEADLINES = {"first_token_seconds": 10.0, "idle_seconds": 10.0, "turn_seconds": 20.0}
 
 
@@ -132,8 +136,9 @@ def close_clients() -> None:
 
 
 def _leaked(before: set[threading.Thread]) -> list[str]:
-    """Threads that came and stayed, e.g. one that still listens to a provider; litellm keeps some for its logging."""
-    return [one.name for one in set(threading.enumerate()) - before if not one.name.startswith("litellm-logging")]
+    """Threads that came and stayed, e.g. one that still listens to a provider; tools and litellm's logs keep some."""
+    kept = ("litellm-logging", "tool")
+    return [one.name for one in set(threading.enumerate()) - before if not one.name.startswith(kept)]
 
 
 def settles(condition: Callable[[], bool], seconds: float = 6.0) -> bool:

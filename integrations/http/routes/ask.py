@@ -5,25 +5,26 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from advisor.answer import Answer
-from advisor.events import Done, Event
+from advisor.events import Done, Event, Started
 from integrations.http.auth import Asker
 from integrations.http.bodies import read_model
+from integrations.http.follow import ShuttingDown
 from integrations.http.openapi import body_of, error_responses
 from integrations.http.problems import ServiceProblem
 from integrations.http.service import Here
 from integrations.http.streams import PING, EventStream, disconnected, sse
-from integrations.http.turns import ShuttingDown
 from tools.errors import InputProblem
 
 log = logging.getLogger("advisor.http")
 router = APIRouter(tags=["ask"])
+T = TypeVar("T")
 
 
 class AskBody(BaseModel):
@@ -38,6 +39,13 @@ class AskBody(BaseModel):
         description="Goes on with this conversation; of your own making or from an earlier answer.",
     )
     model: str | None = Field(default=None, description="One of GET /v1/models; else the server's own choice.")
+    keep_seconds: float = Field(
+        default=0.0,
+        ge=0,
+        le=60,
+        description="How long a turn goes on when its stream is cut; until then GET /v1/turns/{turn_id}/events goes on "
+        "with it. 0: a caller that leaves stops its turn.",
+    )
 
 
 @router.post(
@@ -59,19 +67,23 @@ async def ask(request: Request, here: Here, caller: Asker) -> Response:
     body = await read_model(request, AskBody)
     turn = here.ask(caller, "http", body.question, body.conversation_id, body.model)
     if "text/event-stream" in request.headers.get("accept", ""):
-        events = here.turns.events(turn)
-        return EventStream(as_sse(await started(events), here.settings.ping_seconds))
+        followed = here.turns.begin(turn, keep_seconds=body.keep_seconds)
+        numbered = await started(followed.follow())
+        if body.keep_seconds and isinstance(first := followed.events[0], Started):
+            most = here.desk.settings.turn_seconds + body.keep_seconds
+            here.turns.keep(caller.owner, first.turn_id, followed, most)
+        return EventStream(as_sse(numbered, here.settings.ping_seconds), here.settings.reader_seconds)
     answer = await unless_gone(request, here.turns.answer(turn))
     if answer is None:
         return Response(status_code=499)
     return Response(answer.as_text(), media_type="application/json")
 
 
-async def started(events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+async def started(events: AsyncIterator[T]) -> AsyncIterator[T]:
     """``events`` with the first one already here, so that a refusal is a status and not a stream."""
     first = await anext(events)
 
-    async def whole() -> AsyncIterator[Event]:
+    async def whole() -> AsyncIterator[T]:
         try:
             yield first
             async for event in events:
@@ -101,17 +113,17 @@ async def unless_gone(request: Request, work: Any) -> Answer | None:
         await asyncio.gather(working, gone, return_exceptions=True)
 
 
-async def as_sse(events: AsyncIterator[Event], ping_seconds: float) -> AsyncIterator[bytes]:
-    """The events on the wire; pings while there is nothing to say; always one last word."""
-    number = 0
+async def as_sse(events: AsyncIterator[tuple[int, Event]], ping_seconds: float, after: int = 0) -> AsyncIterator[bytes]:
+    """The numbered events on the wire; pings while there is nothing to say; always one last word."""
+    number = after
     conversation = None
     try:
-        async for event in with_pings(events, ping_seconds):
-            if event is None:
+        async for numbered in with_pings(events, ping_seconds):
+            if numbered is None:
                 yield PING
                 continue
+            number, event = numbered
             conversation = getattr(event, "conversation_id", conversation)
-            number += 1
             yield sse(_data(event), event.type, number)
     except ShuttingDown:
         yield sse({"v": 1, "type": "shutdown", "conversation_id": conversation}, "shutdown", number + 1)
@@ -127,9 +139,9 @@ def stream_fault(error: Exception) -> dict[str, Any]:
     return InputProblem("internal", "Something went wrong on our side; it is logged.").as_dict()
 
 
-async def with_pings(events: AsyncIterator[Event], seconds: float) -> AsyncIterator[Event | None]:
+async def with_pings(events: AsyncIterator[T], seconds: float) -> AsyncIterator[T | None]:
     """The events, and None whenever none came for so long."""
-    upcoming: asyncio.Future[Event] = asyncio.ensure_future(_next(events))
+    upcoming: asyncio.Future[T] = asyncio.ensure_future(_next(events))
     try:
         while True:
             done, _ = await asyncio.wait({upcoming}, timeout=seconds)
@@ -148,7 +160,7 @@ async def with_pings(events: AsyncIterator[Event], seconds: float) -> AsyncItera
         await events.aclose()  # type: ignore[attr-defined]
 
 
-async def _next(events: AsyncIterator[Event]) -> Event:
+async def _next(events: AsyncIterator[T]) -> T:
     return await anext(events)
 
 

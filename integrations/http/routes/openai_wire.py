@@ -18,13 +18,14 @@ from advisor.store import new_id
 from integrations.http.auth import Asker, Caller
 from integrations.http.bodies import read_model
 from integrations.http.chores import chore_reply
+from integrations.http.follow import ShuttingDown
 from integrations.http.openapi import body_of, error_responses
 from integrations.http.problems import ServiceProblem, openai_error
 from integrations.http.routes.ask import started, stream_fault, unless_gone, with_pings
 from integrations.http.service import Here, Service
 from integrations.http.streams import PING, EventStream, sse
 from integrations.http.transcripts import Continued, Said, Transcript
-from integrations.http.turns import Ask, ShuttingDown
+from integrations.http.turns import Ask
 
 router = APIRouter(tags=["OpenAI wire format"])
 BEGUN = int(time.time())
@@ -130,7 +131,7 @@ async def chat(request: Request, here: Here, caller: Asker) -> Response:
     turn = _turn(here, caller, transcript, body.model)
     if body.stream:
         events = await started(here.turns.events(turn))
-        return EventStream(_chunks(events, here, caller, transcript, frame, with_usage))
+        return EventStream(_chunks(events, here, caller, transcript, frame, with_usage), here.settings.reader_seconds)
     answer = await unless_gone(request, here.turns.answer(turn))
     if answer is None:
         return Response(status_code=499)

@@ -36,14 +36,29 @@ export async function text(path) {
   return response.text();
 }
 
-// Yields the typed events of one turn, in order; ends after done or error. Aborting `signal` stops the turn.
+const KEEP_SECONDS = 30; // how long a turn goes on while nobody reads it
+
+// Yields [number, event] for the typed events of one turn, in order; ends after done or error. When the connection is
+// cut, `resume` goes on after the last number that arrived.
 export async function* ask(body, signal) {
   const response = await fetch("/v1/ask", {
     method: "POST",
     headers: headers({ accept: "text/event-stream" }),
-    body: JSON.stringify(body),
+    body: JSON.stringify({ ...body, keep_seconds: KEEP_SECONDS }),
     signal,
   });
+  yield* events(response);
+}
+
+export async function* resume(turn, last, signal) {
+  const response = await fetch(`/v1/turns/${encodeURIComponent(turn)}/events`, {
+    headers: headers({ accept: "text/event-stream", "last-event-id": String(last) }),
+    signal,
+  });
+  yield* events(response);
+}
+
+async function* events(response) {
   if (!response.ok) throw await problem(response);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let buffer = "";
@@ -53,9 +68,11 @@ export async function* ask(body, signal) {
     buffer += value;
     let end;
     while ((end = buffer.indexOf("\n\n")) >= 0) {
-      const data = buffer.slice(0, end).split("\n").filter((line) => line.startsWith("data:"));
+      const lines = buffer.slice(0, end).split("\n");
       buffer = buffer.slice(end + 2);
-      if (data.length) yield JSON.parse(data.map((line) => line.slice(5).trimStart()).join("\n"));
+      const data = lines.filter((line) => line.startsWith("data:")).map((line) => line.slice(5).trimStart());
+      const id = lines.find((line) => line.startsWith("id:"));
+      if (data.length) yield [id ? Number(id.slice(3)) : 0, JSON.parse(data.join("\n"))];
     }
   }
 }

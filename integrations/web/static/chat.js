@@ -1,6 +1,6 @@
 // The conversation: a question, its events as they happen, the finished answer with everything that can be done to it.
 import { chips, fillText, recompute, resultPanel, sourceList, traceRow } from "./answer.js";
-import { Problem, ask, call, setKey } from "./api.js";
+import { Problem, ask, call, resume, setKey } from "./api.js";
 import { chart } from "./charts.js";
 import { announce, byId, copy, el, fromMarkdown, problemText, toast } from "./dom.js";
 import { refresh } from "./conversations.js";
@@ -44,29 +44,42 @@ export async function submit(question) {
   }
 }
 
-// Ask and follow; a stream cut before its end is asked again, since a turn that nobody follows is stopped.
+// Ask and follow. After a cut the stream is taken up where it broke off; only a turn that the server no longer has is
+// asked again.
 async function run(question, box, signal) {
+  let place = beginning();
   for (let attempt = 0; ; attempt += 1) {
     try {
-      if (await follow(question, box, signal)) return;
+      if (await follow(question, box, place, signal)) return;
       throw new Error("The connection was cut.");
     } catch (error) {
-      if (signal.aborted) return stopped(box);
-      if (error instanceof Problem) return failed(box, error);
+      if (signal.aborted) return stopped(box, place.turn);
+      const gone = error instanceof Problem && error.status === 404 && place.turn;
+      if (error instanceof Problem && !gone) return failed(box, error);
       if (attempt >= RETRIES) return failed(box, error, question);
-      box.text.replaceChildren(el("p", { class: "soft" }, "The connection was cut; asking again…"));
+      announce("The connection was cut; going on");
+      if (gone || place.shut) {
+        place = beginning();
+        box.text.replaceChildren(el("p", { class: "soft" }, "The connection was cut; asking again…"));
+        box.trace.replaceChildren();
+      }
       await new Promise((resolve) => setTimeout(resolve, 600 * (attempt + 1)));
-      box.trace.replaceChildren();
     }
   }
 }
 
-async function follow(question, box, signal) {
-  const rows = new Map();
-  let text = "";
+// How far the events of a turn have been read, and what they have shown.
+function beginning() {
+  return { turn: null, last: 0, rows: new Map(), text: "", shut: false };
+}
+
+async function follow(question, box, place, signal) {
+  const { rows } = place;
   const body = { question, ...(state.conversation ? { conversation_id: state.conversation } : {}) };
-  for await (const event of ask(body, signal)) {
+  for await (const [number, event] of place.turn ? resume(place.turn, place.last, signal) : ask(body, signal)) {
+    place.last = number;
     if (event.type === "started") {
+      place.turn = event.turn_id;
       state.conversation = event.conversation_id;
       history.replaceState(null, "", `/c/${encodeURIComponent(event.conversation_id)}`);
     } else if (event.type === "tool_started") {
@@ -77,8 +90,8 @@ async function follow(question, box, signal) {
     } else if (event.type === "tool_finished") {
       rows.get(event.id)?.finish(event);
     } else if (event.type === "text") {
-      text = event.replace ? event.text : text + event.text;
-      box.text.replaceChildren(fromMarkdown(text));
+      place.text = event.replace ? event.text : place.text + event.text;
+      box.text.replaceChildren(fromMarkdown(place.text));
     } else if (event.type === "done") {
       finish(box, event.answer, rows);
       announce("Answered");
@@ -88,6 +101,7 @@ async function follow(question, box, signal) {
       failed(box, new Problem(422, event.error));
       return true;
     } else if (event.type === "shutdown") {
+      place.shut = true;
       return false;
     }
   }
@@ -194,7 +208,8 @@ function askForKey(box) {
   box.text.append(form);
 }
 
-function stopped(box) {
+function stopped(box, turn) {
+  if (turn) call("DELETE", `/v1/turns/${encodeURIComponent(turn)}`).catch(() => {}); // over already, or soon
   box.text.append(el("p", { class: "soft" }, "Stopped."));
   announce("Stopped");
 }

@@ -92,6 +92,7 @@ def requests_for(document: dict[str, Any], answer: dict[str, Any]) -> list[tuple
         for method in methods:
             body = bodies.get(path, {"model": "7B"} if path.startswith("/v1/tools/") else None)
             target = path.replace("{conversation_id}", answer["conversation_id"]).replace("{model}", "scripted")
+            target = target.replace("{turn_id}", answer["turn_id"])
             found.append((method.upper(), target, {"json": body} if body is not None and method == "post" else {}))
     return found
 
@@ -124,10 +125,11 @@ def test_no_route_shows_or_changes_what_is_anothers(serve: Serve) -> None:
     before = live.client.get(f"/v1/conversations/{answer['conversation_id']}", headers=as_(ANN)).json()
     for method, path, got in ask_all(live, BOB, answer):
         assert "secret project" not in got.text, (method, path)
-        if answer["conversation_id"] in path:
-            assert got.status_code == 404, (method, path)
-            missing = live.client.request(method, path.replace(answer["conversation_id"], "c_none"), headers=as_(BOB))
-            assert got.json() == missing.json()  # nothing tells a foreign one from none
+        for known, none in ((answer["conversation_id"], "c_none"), (answer["turn_id"], "t_none")):
+            if known in path:
+                assert got.status_code == 404, (method, path)
+                missing = live.client.request(method, path.replace(known, none), headers=as_(BOB))
+                assert got.json() == missing.json()  # nothing tells a foreign one from none
     same_id = {"question": "and now?", "conversation_id": answer["conversation_id"]}
     assert live.client.post("/v1/ask", json=same_id, headers=as_(BOB)).status_code == 200
     assert "secret project" not in json.dumps([request.messages for request in model.requests[2:]], default=str)
