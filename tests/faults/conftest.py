@@ -28,12 +28,13 @@ from integrations.http.tracing import TurnTrace
 from tests.advisor import toys
 from tests.advisor.conftest import Scripted, calls, says
 from tests.advisor.fake_provider import Move, Provider, text
-from tests.faults.mutations import plant
 from tools import registry
 
 NAME = "openai/scripted"
 USD_PER_INPUT, USD_PER_OUTPUT = 1e-6, 4e-6
 if os.environ.get("FAULTS_SEED"):
+    from tests.faults.mutations import plant  # with all that faults may be planted in
+
     plant(os.environ["FAULTS_SEED"])
 DEADLINES = {"first_token_seconds": 10.0, "idle_seconds": 10.0, "turn_seconds": 20.0}
 
