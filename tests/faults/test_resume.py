@@ -16,7 +16,7 @@ from integrations.http import turns
 from integrations.http.drain import begin_drain
 from tests.advisor.conftest import Scripted, says
 from tests.faults.conftest import settles
-from tests.integrations.http.conftest import Live, Serve, serve  # noqa: F401  the fixture of a running server
+from tests.integrations.http.conftest import Live, Serve, _toy_tools, serve  # noqa: F401  fixtures
 from tests.integrations.http.test_ask import ASK, STREAM, events_of, weighing
 from tests.integrations.http.test_leaving import Silent
 

@@ -18,7 +18,7 @@ from advisor.llm.protocol import Finish, ModelEvent, ModelRequest, TextDelta
 from evals import slow_readers, soak
 from integrations.http import frame
 from tests.faults.conftest import settles
-from tests.integrations.http.conftest import Live, Serve, serve  # noqa: F401  the fixture of a running server
+from tests.integrations.http.conftest import Live, Serve, _toy_tools, serve  # noqa: F401  fixtures
 from tests.integrations.http.test_ask import ASK, STREAM, events_of, weighing
 
 PARAGRAPHS = 40
@@ -52,6 +52,9 @@ def reading_nothing(live: Live, count: int) -> Iterator[list[socket.socket]]:
         one.connect(("127.0.0.1", live.port))
         one.sendall(head + body)
         opened.append(one)
+    for one in opened:
+        one.settimeout(30)
+        one.recv(1, socket.MSG_PEEK)  # its stream has begun; nothing is taken of it
     try:
         yield opened
     finally:

@@ -27,7 +27,7 @@ from advisor.turn import default_desk
 from knowledge import store as knowledge
 from knowledge.errors import BadValue
 from tests.advisor.conftest import Scripted, says
-from tests.integrations.http.conftest import Serve, serve  # noqa: F401  the fixture of a running server
+from tests.integrations.http.conftest import Serve, _toy_tools, serve  # noqa: F401  fixtures
 from tests.integrations.http.test_ask import ASK
 
 QUESTION = "how much memory does a 7B need for QLoRA?"
