@@ -31,14 +31,14 @@ _DATES = re.compile(
 )
 _YEAR = re.compile(r"(?<![\d.,$€£-])(?:19[89]\d|20[0-4]\d)(?![\d.,]\d|\s?[%xKkMGT$€]|\d)")
 _INDEX = re.compile(
-    r"^[ \t>]*(?:#{1,6}[ \t]+)?(?:\*\*)?\d{1,2}[.)](?=\s)|\[\d{1,2}\](?!\()|^[ \t]*[-*]?[ \t]*\(\d{1,2}\)"
+    r"^[ \t>]*(?:#{1,6}[ \t]+)?(?:\*\*)?\d{1,2}[.)](?=\s)|\[\d{1,2}\](?!\()|^[ \t]{0,40}[-*]?[ \t]{0,8}\(\d{1,2}\)"
     r"|\b(?:option|step|choice|plan|rank|table|figure|section|point|question|no\.|#)\s?#?\d{1,2}(?=[\s:,;)]|\.(?!\d)|$)",
     re.IGNORECASE,
 )
 # Addresses: with a scheme, as a link's target, or a host with a path. Only those that a tool or the user gave stand.
 _LINKS = re.compile(
-    r"(?:https?|ftp)://[^\s)>\]]+|(?<=\]\()\s*<?[^\s)>]+|\bwww\.[^\s)>\]]+"
-    r"|\b(?:[a-z0-9-]+\.)+[a-z]{2,12}/[^\s)>\]|`*,;]+",
+    r"(?:https?|ftps?|wss?|file)://[^\s)>\]]+|(?<=\]\()\s{0,9}<?[^\s)>]+|\bwww\.[^\s)>\]]+"
+    r"|(?<![a-z0-9-])(?:[a-z0-9-]{1,63}\.){1,9}[a-z]{2,12}/[^\s)>\]|`*,;]+",
     re.IGNORECASE,
 )
 _MAYBE_LINK = re.compile(r"/|\]\(|\bwww\.", re.IGNORECASE)  # cheap, and there is no link without one of these

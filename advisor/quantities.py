@@ -41,7 +41,7 @@ class Quantity:
 
 
 _DENOMINATOR = re.compile(
-    r"\s*(?:/\s?|\bper\s|\bper-|\ba\s|\ban\s|\beach\s|\bpro\s)("
+    r"\s{0,3}(?:/\s?|\bper\s|\bper-|\ba\s|\ban\s|\beach\s|\bpro\s)("
     + "|".join(f"(?P<d{number}>{pattern})" for number, (pattern, _name) in enumerate(DENOMINATORS))
     + r")(?![A-Za-z])",
     re.IGNORECASE,
@@ -50,7 +50,7 @@ _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?![\d])|\d+)"
 _VERSION = r"\d+(?:[.]\d+){2,}"
 _NUMBER = rf"(?:{_VERSION}|{_DIGITS}(?:[.]\d+|,\d{{1,2}}(?!\d)|,\d{{4,}}(?!\d))?|[.]\d+)"
 _GROUPS = ("currency", "sign", "number", "exponent", "big", "bigtight", "unit")
-_DECIMAL_COMMA = re.compile(r"\d+,(?:\d{1,2}|\d{4,})")
+_DECIMAL_COMMA = re.compile(r"\d{1,30},(?:\d{1,2}|\d{4,30})")
 _VULGAR = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
 _SUPER = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _UNIT_NAMES = sorted(UNITS, key=len, reverse=True)

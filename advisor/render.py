@@ -246,7 +246,7 @@ def _plain_text(block: str) -> str:
     block = re.sub(r"(?m)^#{1,6}\s+", "", block)
     block = re.sub(r"\*\*(.+?)\*\*", r"\1", block, flags=re.DOTALL)
     block = re.sub(r"`([^`\n]+)`", r"\1", block)
-    return re.sub(r"\[([^\]\n]+)\]\((https?://[^)\s]+)\)", r"\1 (\2)", block)
+    return re.sub(r"\[([^\[\]\n]{1,400})\]\((https?://[^)\s]+)\)", r"\1 (\2)", block)
 
 
 def _table_rows(block: str) -> list[list[str]]:

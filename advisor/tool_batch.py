@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from advisor.answer import finite
+from knowledge.foreign import Refused, read_json
 from tools.errors import BadValue, InputProblem
 from tools.registry import ToolSpec
 from tools.result import ToolResult
@@ -21,7 +22,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
     if len(text) > MAX_JSON_CHARS:
         raise BadValue("json_too_long", f"The JSON has {len(text):,} characters.", field="arguments")
     try:
-        value = json.loads(text, parse_constant=_not_a_number, object_pairs_hook=_once)
+        value = read_json(text)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise BadValue(
@@ -30,8 +31,12 @@ def parse_arguments(text: str) -> dict[str, Any]:
             field="arguments",
             hint='Write them like {"model": "llama-3.1-8b", "n_gpus": 2}.',
         ) from None
-    except (RecursionError, ValueError):
-        raise BadValue("bad_json", "The arguments are nested too deeply or too long.", field="arguments") from None
+    except Refused as refused:
+        code = "bad_json" if refused.code == "too_deep" else refused.code
+        field = refused.name if refused.code == "repeated_key" else "arguments"
+        raise BadValue(code, refused.message, field=field) from None
+    except ValueError:
+        raise BadValue("bad_json", "The arguments hold a number that is too long.", field="arguments") from None
     if not isinstance(value, dict):
         raise BadValue(
             "not_an_object",
@@ -65,16 +70,3 @@ def run_batch(spec: ToolSpec, lines: Iterable[str]) -> Iterator[str]:
         except InputProblem as problem:
             data = {"error": problem.as_dict()}
         yield json.dumps(finite(data), ensure_ascii=False, separators=(",", ":"))
-
-
-def _not_a_number(name: str) -> None:
-    raise BadValue("not_finite", f"{name} is not a number that can be computed with.", field="arguments")
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _value in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise BadValue("repeated_key", f"{twice!r} is given twice.", field=twice[:64])
-    return found

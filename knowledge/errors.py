@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
+MAX_WORDS_CHARS = 1_000  # an error repeats what was typed, which may be a megabyte; nobody reads more than this
+MAX_FIELD_CHARS = 200
+
 
 class InputProblem(Exception):
     """What is wrong, which field, and the nearest valid thing; shown to people and models alike.
@@ -31,12 +34,13 @@ class InputProblem(Exception):
         hint: str | None = None,
         candidates: list[str] | None = None,
     ) -> None:
+        message = _short(message)
         super().__init__(message)
         self.code = code
         self.message = message
-        self.field = field
-        self.hint = hint
-        self.candidates = candidates or []
+        self.field = field and field[:MAX_FIELD_CHARS]
+        self.hint = hint and _short(hint)
+        self.candidates = [_short(name) for name in candidates or ()]
 
     def as_dict(self) -> dict[str, Any]:
         """The error body, the same on every surface."""
@@ -59,3 +63,11 @@ class BadValue(InputProblem):
 
 class MissingValue(InputProblem):
     """A needed argument was not given and has no sensible default."""
+
+
+def _short(text: str) -> str:
+    """The beginning and the end of a long text, which hold what is wrong and what was expected."""
+    if len(text) <= MAX_WORDS_CHARS:
+        return text
+    half = MAX_WORDS_CHARS // 2
+    return f"{text[: half - 2]} … {text[-half + 2 :]}"

@@ -33,10 +33,12 @@ _MODEL_TOKEN = re.compile(
     r"|\d+(?:\.\d+)*"
     r"|[a-z]+"
 )
-_SIZE = re.compile(r"\d+(?:\.\d+)?[bmkt]\d?|\d+x\d+(?:\.\d+)?b")
+_SIZE = re.compile(r"\d{1,9}(?:\.\d{1,9})?[bmkt]\d?|\d{1,9}x\d{1,9}(?:\.\d{1,9})?b")
 _ACTIVE = re.compile(r"[ae]\d+(?:\.\d+)?b")
 _VERSION = re.compile(r"\d+(?:\.\d+)*")
-_CONTEXT = re.compile(r"\d+k")  # "128k": a longer context of the same architecture
+_OWNED = re.compile(r"[\w.\-]+")
+_LETTER = re.compile(r"[A-Za-z]")
+_CONTEXT = re.compile(r"\d{1,9}k")  # "128k": a longer context of the same architecture
 _DATE = re.compile(r"(?:0[1-9]|1[0-2])[0-3]\d|2[3-6](?:0[1-9]|1[0-2])|20\d{4,6}")
 
 _GPU = GRAMMAR["gpus"]
@@ -68,7 +70,7 @@ class ModelKey:
 
     def without_size(self) -> tuple[float | None, ModelKey]:
         """The stated number of parameters, and the key without it."""
-        size = [t for t in self.tokens if re.fullmatch(r"\d+(?:\.\d+)?[bmt]", t)]
+        size = [t for t in self.tokens if re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?[bmt]", t)]
         if len(size) != 1:
             return None, self
         scale = {"m": 1e6, "b": 1e9, "t": 1e12}[size[0][-1]]
@@ -96,13 +98,13 @@ def model_key(text: str) -> ModelKey:
     quantised = without != name
     plain = re.sub(r"(?<=\d)_(?=\d)", ".", without)
     plain = re.sub(r"(?<![a-z])v(?=\d)", "", plain)
-    tokens = [t.rstrip("n") if re.fullmatch(r"[\d.]+bn", t) else t for t in _MODEL_TOKEN.findall(plain)]
+    tokens = [t.rstrip("n") if re.fullmatch(r"[\d.]{1,20}bn", t) else t for t in _MODEL_TOKEN.findall(plain)]
     tokens = [re.sub(r"illion$", "", t) if t[0].isdigit() else t for t in tokens]
     joined: list[str] = []
     for token in tokens:
         if token in ("b", "bn", "billion") and joined and _VERSION.fullmatch(joined[-1]):
             joined[-1] += "b"
-        elif re.fullmatch(r"\d+x\d+(?:\.\d+)?", token):
+        elif re.fullmatch(r"\d{1,9}x\d{1,9}(?:\.\d{1,9})?", token):
             joined.append(token + "b")
         else:
             joined.append(token)
@@ -180,4 +182,9 @@ def squash(text: str, kind: str) -> str:
 
 def _has_owner(text: str) -> bool:
     """Whether this is "owner/name" rather than a name with a slash in it ("vit-b/16")."""
-    return bool(re.fullmatch(r"\s*(?=[\w.\-]*[A-Za-z])\w[\w.\-]*/[\w.\-]*[A-Za-z][\w.\-]*\s*", text[: 2 * MAX_NAME]))
+    owner, slash, name = text[: 2 * MAX_NAME].strip().partition("/")
+    return bool(
+        slash
+        and not owner.startswith((".", "-"))
+        and all(_OWNED.fullmatch(part) and _LETTER.search(part) for part in (owner, name))
+    )

@@ -153,7 +153,7 @@ def _spellings(asked: str) -> list[tuple[str, bool]]:
     out = [(asked, False)]
     if re.search(r"\d_\d", asked):
         out.append((asked.replace("_", " "), False))
-    bare = re.sub(r"\s*\([^()]*\)", " ", asked)
+    bare = re.sub(r"\s{0,9}\([^()]*\)", " ", asked)
     if bare.strip() and bare != asked:
         out.append((bare, True))
     return out
@@ -250,7 +250,7 @@ def _find_gpu(asked: str) -> Found | None:
     if _COUNTED.match(asked):
         return None
     found = _match_gpu(asked, asked)
-    bare = re.sub(r"\s*\([^()]*\)", " ", asked)
+    bare = re.sub(r"\s{0,9}\([^()]*\)", " ", asked)
     if found is None and bare.strip() and bare != asked:  # a remark in brackets, as in "H100 (form not stated)"
         found = _match_gpu(asked, bare)
         if found and found.note is None:

@@ -35,7 +35,9 @@ class CompareGpusInput(BaseModel):
     def _split(cls, value: object) -> object:
         if isinstance(value, str):
             return [
-                part for part in re.split(r"\s*(?:,|;|\bvs\.?|\bversus\b|\bagainst\b|\band\b|\bor\b)\s*", value) if part
+                part.strip()
+                for part in re.split(r",|;|\bvs\b\.?|\bversus\b|\bagainst\b|\band\b|\bor\b", value)
+                if part.strip()
             ]
         return value
 

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from knowledge.gpus import find_gpu, load_gpu
+from tools.config.flatten import MAX_CHARS
 from tools.config.handlers import ParsedConfig
 from tools.config.parse import parse_training_config
 from tools.errors import BadValue, MissingValue, nearest
@@ -54,6 +55,7 @@ class EstimateVramInput(WorkloadInput):
     training_config: str | dict[str, Any] | None = Field(
         default=None,
         description="A pasted axolotl, LLaMA-Factory, torchtune, TRL/HF, accelerate, DeepSpeed or Megatron config.",
+        json_schema_extra={"maxLength": MAX_CHARS},
     )
 
 

@@ -7,17 +7,19 @@ The function itself is returned unchanged, so tests and evals call it directly.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from tools.catalogue import MODULES
 from tools.errors import BadValue, InputProblem, MissingValue, UnknownName, nearest
 from tools.result import ToolResult
 
+MAX_NAME_CHARS = 1_000  # of a text argument whose field sets no length: names, amounts, dates
 F = TypeVar("F", bound=Callable[..., ToolResult])
 
 
@@ -35,6 +37,7 @@ class ToolSpec:
 
     def call(self, arguments: dict[str, Any]) -> ToolResult:
         """Validate and run. Raises InputProblem for anything that the caller can mend."""
+        _check_lengths(self.input_model, arguments)
         return self.fn(parse_input(self.input_model, arguments))
 
     def input_schema(self) -> dict[str, Any]:
@@ -101,6 +104,45 @@ def parse_input(model: type[BaseModel], arguments: dict[str, Any]) -> BaseModel:
         return model.model_validate(arguments)
     except ValidationError as err:
         raise _problem(model, err) from None
+
+
+def _check_lengths(model: type[BaseModel], arguments: dict[str, Any]) -> None:
+    """Raises BadValue where a text is longer than its field says, or than any name is where the field is silent."""
+    for name, value in arguments.items():
+        info = model.model_fields.get(name)
+        said = _longest(info) if info else None
+        longest = max((len(text) for text in _texts(value)), default=0)
+        most = said or MAX_NAME_CHARS
+        if longest > most:
+            raise BadValue(
+                "too_long",
+                f"{name[:64]!r} has {longest:,} characters; at most {most:,} are read.",
+                field=name,
+                hint=_about(model, name),
+            )
+
+
+def _longest(info: FieldInfo) -> int | None:
+    """What the field says: ``max_length``, or ``maxLength`` in its schema where it takes objects too."""
+    extra = info.json_schema_extra
+    stated = extra.get("maxLength") if isinstance(extra, dict) else None
+    return (
+        stated
+        if isinstance(stated, int)
+        else next((item.max_length for item in info.metadata if hasattr(item, "max_length")), None)
+    )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield str(key)
+            yield from _texts(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _texts(inner)
 
 
 def _problem(model: type[BaseModel], err: ValidationError) -> InputProblem:

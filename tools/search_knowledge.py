@@ -32,7 +32,9 @@ class SearchKnowledgeInput(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    query: str = Field(description="A question, a term or a claim in plain words, e.g. 'do I need InfiniBand'.")
+    query: str = Field(
+        description="A question, a term or a claim in plain words, e.g. 'do I need InfiniBand'.", max_length=32_000
+    )
     limit: int = Field(default=3, ge=1, le=10, description="How many passages at most.")
 
 

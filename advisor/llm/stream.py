@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from advisor.llm.protocol import Status, ToolCall
+from knowledge.foreign import read_json
 
 MAX_ARGUMENT_CHARS = 200_000
 MAX_CALLS = 256  # in one step; as many as a turn may be allowed at most
@@ -30,7 +31,7 @@ class _Part:
 
     def complete(self) -> bool:
         try:
-            return isinstance(json.loads(self.arguments), dict)
+            return isinstance(read_json(self.arguments), dict)
         except ValueError:
             return False
 
@@ -86,11 +87,11 @@ def whole_call(call_id: str, name: str, arguments: str) -> ToolCall:
     if not text:
         return ToolCall(call_id, name)
     try:
-        value = json.loads(text)
+        value = read_json(text)
         if isinstance(value, str):  # encoded twice
-            value = json.loads(value)
+            value = read_json(value)
         value = _all_readable(value)
-    except (ValueError, RecursionError):
+    except ValueError:
         return ToolCall(call_id, name, unreadable=arguments)
     if value is None:
         return ToolCall(call_id, name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 
-_LINE = re.compile(r"^\s*(?:USER|User|Human)\s*:\s*(.+)$", re.MULTILINE)
+_LINE = re.compile(r"^[ \t]{0,20}(?:USER|User|Human)[ \t]{0,20}:\s{0,20}(.+)$", re.MULTILINE)
 _QUOTED = re.compile(r"<chat_history>(.*?)</chat_history>", re.DOTALL)
 _TITLE = re.compile(
     r"\b(?:title|name)\b.{0,80}\b(?:conversation|chat)\b|\b(?:conversation|chat)\b.{0,80}\btitle\b", re.I

@@ -19,7 +19,7 @@ from knowledge.models import architecture
 from knowledge.types import Architecture
 
 HOST = "huggingface.co"
-_NAME = r"[A-Za-z0-9](?:[\w.-]{0,95}[\w])?"
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,95}[A-Za-z0-9_])?"
 HUB_ID = re.compile(rf"{_NAME}/{_NAME}")
 HOSTS = {HOST: (rf"/api/models/{_NAME}/{_NAME}", rf"/{_NAME}/{_NAME}/raw/main/config\.json")}
 KEEP = timedelta(days=30)  # a released model's shape hardly ever changes

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-_MARKDOWN_LINK = re.compile(r"!?\[([^\]\n]*)\]\(([^)\s]*)[^)\n]*\)")
+_MARKDOWN_LINK = re.compile(r"!?\[([^\[\]\n]{0,400})\]\(([^)\s]{0,2000})[^)\n]{0,400}\)")
 _MENTION = re.compile(r"<@[UW][A-Z0-9]+(?:\|[^>]*)?>")
 _LINK = re.compile(r"<(https?://[^|>\s]+)(?:\|([^>]*))?>")
 _CHANNEL = re.compile(r"<#[CG][A-Z0-9]+(?:\|([^>]*))?>")

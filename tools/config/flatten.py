@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,10 +9,14 @@ from typing import Any
 
 import yaml
 
+from knowledge.foreign import Refused, read_json, read_yaml
 from tools.errors import BadValue
 
 MAX_CHARS = 64_000
 MAX_SETTINGS = 2_000
+_KEYWORD = re.compile(
+    r"(?<!\w)([A-Za-z_]\w{0,80})\s{0,8}=\s{0,8}(\[[^\]]{0,2000}\]|\"[^\"]{0,1000}\"|'[^']{0,1000}'|[^,\s()]+)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,9 @@ def _from_text(text: str) -> list[Setting]:
     rest = text
     for block in _json_blocks(text):
         try:
-            data = json.loads(block)
+            data = read_json(block)
+        except Refused as refused:
+            raise _refused(refused) from None
         except ValueError:
             continue
         if isinstance(data, dict):
@@ -90,16 +95,25 @@ def _json_blocks(text: str) -> Iterator[str]:
 
 
 def _yaml(text: str) -> dict[str, Any] | None:
-    if re.search(r"(^|\s)[&*]\w", text):  # anchors can make a small document huge
-        text = re.sub(r"(^|\s)[&*]\w+", r"\1", text)
     merged: dict[str, Any] = {}
     try:
-        for document in yaml.safe_load_all(text):
+        for document in read_yaml(text):
             if isinstance(document, dict):
                 merged |= document
-    except (yaml.YAMLError, ValueError, RecursionError):
+    except Refused as refused:
+        raise _refused(refused) from None
+    except (yaml.YAMLError, ValueError):
         return None
     return merged or None
+
+
+def _refused(refused: Refused) -> BadValue:
+    return BadValue(
+        "config_not_read",
+        f"The training configuration is not read: {refused.message}",
+        field="training_config",
+        hint="Paste the training settings only.",
+    )
 
 
 def _command_line(text: str) -> list[Setting]:
@@ -128,9 +142,9 @@ def _command_line(text: str) -> list[Setting]:
 def _keywords(text: str) -> list[Setting]:
     found = [
         Setting(("model_name_or_path",), match[1])
-        for match in re.finditer(r"Model\w*\.from_pretrained\(\s*[\"']([^\"']+)", text)
+        for match in re.finditer(r"Model\w{0,60}\.from_pretrained\(\s{0,200}[\"']([^\"']{1,300})", text)
     ]
-    for match in re.finditer(r"([A-Za-z_]\w*)\s*=\s*(\[[^\]]*\]|\"[^\"]*\"|'[^']*'|[^,\s()]+)", text):
+    for match in _KEYWORD.finditer(text):
         value = match[2]
         if text[match.end() : match.end() + 1] == "(":  # a call, not a value
             continue

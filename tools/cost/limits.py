@@ -9,6 +9,9 @@ from tools.errors import BadValue, MissingValue
 from tools.units import parse_seconds
 
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_DOLLARS = re.compile(
+    r"(?:usd|us\$|\$)?\s{0,4}([\d,_.]{1,40})\s{0,4}([kKmM]?)\s{0,4}(?:usd|dollars?|\$)?", re.IGNORECASE
+)
 
 
 def deadline_hours(deadline: float | str, now: str | None) -> float:
@@ -21,7 +24,7 @@ def deadline_hours(deadline: float | str, now: str | None) -> float:
             hours = (_when(text, "deadline", end_of_day=True) - _now(now)).total_seconds() / 3600
         elif text in _DAYS or text in ("today", "tomorrow"):
             hours = _weekday(text, _now(now))
-        elif re.fullmatch(r"[\d.]+", text):
+        elif re.fullmatch(r"\d{1,12}\.?\d{0,12}|\.\d{1,12}", text):
             hours = float(text)
         else:
             hours = parse_seconds(text, "deadline") / 3600
@@ -38,7 +41,7 @@ def deadline_hours(deadline: float | str, now: str | None) -> float:
 
 def budget_usd(budget: float | str, field: str = "budget") -> float:
     """USD from 500, "$500", "5k", "1.2M"."""
-    match = re.fullmatch(r"\s*(?:usd|us\$|\$)?\s*([\d,_.]+)\s*([kKmM]?)\s*(?:usd|dollars?|\$)?\s*", str(budget), re.I)
+    match = _DOLLARS.fullmatch(str(budget).strip())
     try:
         value = float(match[1].replace(",", "").replace("_", "")) if match else -1.0
     except ValueError:

@@ -27,7 +27,8 @@ class DiagnoseOomInput(WorkloadInput):
         default=None, description="Known name, hub id, bare size or parameters; without it only the message is read."
     )
     traceback: str = Field(
-        description="The error as printed (traceback, log, dmesg, exit code), else what happened and when."
+        description="The error as printed (traceback, log, dmesg, exit code), else what happened and when.",
+        max_length=1_000_000,
     )
     gpu: str | None = Field(default=None, description="Card, e.g. 'RTX 4090'; else the capacity in the message counts.")
     host_ram_gb: float | None = Field(default=None, gt=0, description="Host memory of the machine, GB.")

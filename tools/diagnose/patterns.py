@@ -95,7 +95,7 @@ def _torch(text: str) -> Report | None:
         style = "PyTorch 2.1 and later"
     ranks = set(re.findall(r"\[?rank\s*(\d+)\]?[^\n]{0,200}?out of memory", text, re.IGNORECASE))
     ranks |= set(re.findall(r"GPU\s+(\d+)[; ].{0,3}(?:has a total|[\d.]+ [GM]iB total)", text))
-    flushes = re.search(r"(\d+) pytorch allocator cache flushes", text)
+    flushes = re.search(r"(\d{1,9}) pytorch allocator cache flushes", text)
     return Report(
         kind="gpu",
         style=f"{style}, {start[1]}",
@@ -203,8 +203,9 @@ def _shared_memory(text: str) -> Report | None:
 
 def _host(text: str) -> Report | None:
     killed = re.search(
-        r"exit(?:s|ed)?\s*(?:with)?\s*(?:return)?\s*code\s*[:=]?\s*(-9|137)\b|exitcode\s*:?\s*(-9|137)\b|(OOMKilled)|(SIGKILL)"
-        r"|(oom-kill|Out of memory: Killed process)|^\s*(Killed)\s*$|(signal 9)",
+        r"exit(?:s|ed)?\s{0,3}(?:with)?\s{0,3}(?:return)?\s{0,3}code\s{0,3}[:=]?\s{0,3}(-9|137)\b|exitcode\s{0,3}:?\s{0,3}(-9|137)\b"
+        r"|(OOMKilled)|(SIGKILL)"
+        r"|(oom-kill|Out of memory: Killed process)|^[ \t]{0,40}(Killed)[ \t\r]{0,40}$|(signal 9)",
         text, re.MULTILINE | re.IGNORECASE,
     )  # fmt: skip
     cpu = re.search(r"DefaultCPUAllocator:.{0,60}tried to allocate (\d+) bytes", text, re.DOTALL)

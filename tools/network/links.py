@@ -167,7 +167,7 @@ def _gbit(text: str, asked: str) -> float:
     bare = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(g|t)?(?:b?e|ige?)?", text.strip())
     if bare:
         return float(bare[1]) * (1e12 if bare[2] == "t" else 1e9) / 8
-    if re.fullmatch(r"\d+(?:\.\d+)?\s*[gt]bps?", text.strip()):
+    if re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?\s{0,4}[gt]bps?", text.strip()):
         text = text.strip().removesuffix("s").removesuffix("p") + "/s"
         text = text.replace("gb", "Gb").replace("tb", "Tb")
     else:
@@ -222,7 +222,7 @@ def _parse_pcie(text: str, gpu: Gpu) -> IntraLink:
 def _parse_nvlink(text: str, asked: str, gpu: Gpu, own: IntraLink) -> IntraLink:
     if not gpu.nvlink_bytes_per_s:
         raise _not_on(asked, gpu, own)
-    generation = re.search(r"nvlink\s*(?:v|gen)?\s*(\d)(?:\.0)?\b", text)
+    generation = re.search(r"nvlink\s{0,4}(?:v|gen)?\s{0,4}(\d)(?:\.0)?\b", text)
     if generation and int(generation[1]) != gpu.nvlink_generation:
         raise BadValue(
             "wrong_nvlink_generation",

@@ -49,7 +49,7 @@ _LOG_LINE = re.compile(
       | [a-z_]+\.py[":]\d* | (?:trainer|model|self|loss|out|return|outputs?|logits)\.?\w*\s*[=(.].*[)\]]\s*$
     )"""
 )
-_HEADS = re.compile(r"(?im)^\s*(?:system|assistant|user|human)\s*:\s*")
+_HEADS = re.compile(r"(?im)^[ \t]{0,20}(?:system|assistant|user|human)[ \t]{0,20}:\s{0,20}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def clean(text: str) -> Cleaned:
     if len(prose) > MAX_PROSE:
         prose = prose[: MAX_PROSE // 2] + "\n" + prose[-MAX_PROSE // 2 :]
     prose = _HEADS.sub(" ", prose)
-    prose = re.sub(r"(?m)^\s*>+\s?", "", prose)
+    prose = re.sub(r"(?m)^[ \t]{0,20}>+\s?", "", prose)
     prose = re.sub(r"[ \t]{2,}", " ", prose).strip()
     return Cleaned(prose, prose.lower(), log[:MAX_LOG], secrets, slack_links + urls, language(prose), cut)
 

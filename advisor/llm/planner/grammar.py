@@ -16,7 +16,7 @@ import yaml
 
 _FOLDER = Path(__file__).parent.parent / "grammar"
 _GAP = r"[\s_\-]{0,3}"
-_SPACE = re.compile(r" \??(?![^\[\]]*\])")  # a space outside a character class
+_SPACE = re.compile(r" \??(?![^\[\]]{0,60}\])")  # a space outside a character class
 
 
 @lru_cache(maxsize=16)

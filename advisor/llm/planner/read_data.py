@@ -77,7 +77,7 @@ def read_data_set(page: Page, values: dict[str, Any]) -> None:
         values["audio_hours"] = number(audio[1])
     match = page.take("epochs") or page.take("epochs_given")
     if match:
-        passes = number_word(match[1]) or (float(match[1]) if re.fullmatch(r"\d+\.\d+", match[1]) else None)
+        passes = number_word(match[1]) or (float(match[1]) if re.fullmatch(r"\d{1,9}\.\d+", match[1]) else None)
         if passes:
             values["epochs"] = passes
     match = page.take("steps") or page.take("steps_given")

@@ -91,7 +91,7 @@ def find_machines(text: str) -> list[tuple[GpuMention, str]]:
         machine = find_instance(hit.id).value
         count = machine.n_gpus if not hit.alternatives else None  # "g5" comes in several sizes
         end, head = match.end(), count_before(text, match.start())
-        times = re.match(r"\s*[x×*]\s*(\d{1,4})\b", text[end:])
+        times = re.match(r"\s{0,4}[x×*]\s{0,4}(\d{1,4})\b", text[end:])
         nodes = int(times[1]) if times else head.count if head else 1
         mention = GpuMention(
             name, "known", machine.gpu_id, match.start(), end, count, nodes if nodes > 1 and count else None,

@@ -5,7 +5,6 @@ Zones differ threefold and more, so the median zone is quoted. A price at the on
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -60,13 +59,13 @@ def parse(pages: list[bytes], day: str) -> Parsed:
 
 
 def _zones(page: bytes, out: Parsed) -> Iterator[tuple[str, str, float]]:
-    if b"<!DOCTYPE" in page or b"<!ENTITY" in page:
+    if b"\x00" in page or b"<!DOCTYPE" in page or b"<!ENTITY" in page:  # UTF-16 would hide the words
         raise SourceError("drift", "AWS spot: XML with its own entities is not read")
     try:
         root = ElementTree.fromstring(page)
     except ElementTree.ParseError as err:
         raise SourceError("truncated", f"AWS spot: not whole XML ({err})") from None
-    plain = re.sub(r"\{.*\}", "", root.tag)
+    plain = root.tag.rpartition("}")[2]
     if plain != "DescribeSpotPriceHistoryResponse":
         raise SourceError("drift", f"AWS spot: {plain} instead of a price history")
     space = root.tag[: -len(plain)]

@@ -29,7 +29,7 @@ def fetch(session: Session, keys: Keys) -> dict[str, tuple[str, bytes]]:
     for cloud in CLOUDS:
         try:
             version = session.text(HOST, f"/v3/{cloud}/version").strip()
-            if not re.fullmatch(r"[\w.-]{1,40}", version):
+            if not re.fullmatch(r"\w[\w.-]{0,39}", version) or ".." in version:
                 raise SourceError("drift", "a version that is no version")
             found[cloud] = (version, session.content(HOST, f"/v3/{cloud}/{version}/catalog.zip"))
         except SourceError as err:
@@ -87,7 +87,7 @@ def _read(line: dict[str, Any], cloud: str, day: str) -> Iterator[Observation]:
 SOURCE = PriceSource(
     id="live-gpuhunt",
     title="gpuhunt catalogues",
-    hosts={HOST: (r"/v3/[a-z]+/version", r"/v3/[a-z]+/[\w.-]+/catalog\.zip")},
+    hosts={HOST: (r"/v3/[a-z]+/version", r"/v3/[a-z]+/\w[\w.-]*/catalog\.zip")},
     fetch=fetch,
     parse=parse,
     deadline_seconds=45.0,
