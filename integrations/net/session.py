@@ -1,8 +1,9 @@
 """One guarded HTTP session: known hosts and paths only, a total deadline, byte caps, no redirects off the host.
 
 Nobody but an operator names a host: a caller picks a host from the table it was given and a path that the table
-allows. Bodies are counted compressed and inflated while they arrive, so that neither a huge reply nor a small one that
-inflates without end can fill the memory. Failures come out as one ``SourceError`` with a short code.
+allows, and a connection goes to an address of the public Internet (``addresses``) or to the operator's own mirror.
+Bodies are counted compressed and inflated while they arrive, so that neither a huge reply nor a small one that inflates
+without end can fill the memory. Failures come out as one ``SourceError`` with a short code.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from integrations.net.addresses import Forbidden, GuardedBackend
 from knowledge.foreign import read_json
 
 AGENT = "training-infrastructure-advisor/0.1"  # some price pages refuse clients without a name
@@ -77,7 +79,7 @@ class Session:
         self.etags_sent = dict(etags or {})
         self.etags_seen: dict[str, str] = {}
         self.requests = 0
-        self._client = client or httpx.Client(follow_redirects=False, trust_env=True, headers={"User-Agent": AGENT})
+        self._client = client or _guarded_client(policy)
         self._ends = self.clock.monotonic() + policy.deadline_seconds
 
     def __enter__(self) -> Session:
@@ -144,6 +146,8 @@ class Session:
             except httpx.TimeoutException:
                 raise SourceError("timeout", f"{host} did not answer in time") from None
             except httpx.HTTPError as err:
+                if isinstance(err.__cause__, Forbidden):
+                    raise SourceError("not_allowed", str(err)) from None
                 if attempt < self.policy.attempts and self._wait(0.5 * attempt):
                     continue
                 raise SourceError("unreachable", f"{host} could not be reached ({type(err).__name__})") from None
@@ -245,3 +249,14 @@ class Session:
             raise SourceError("truncated", f"{host}'s reply broke off ({type(err).__name__})") from None
         if inflate is not None and not inflate.eof:
             raise SourceError("truncated", f"{host}'s compressed reply ends in the middle")
+
+
+def _guarded_client(policy: Policy) -> httpx.Client:
+    """A client whose direct connections are judged by address; those through an operator's proxy are the proxy's."""
+    client = httpx.Client(follow_redirects=False, trust_env=True, headers={"User-Agent": AGENT})
+    mirrors = [urlsplit(base).hostname or "" for base in policy.elsewhere.values()]
+    # httpx hands a connection pool no backend, so it is put in its place; the test of hostile names notices if that
+    # place moves.
+    pool: Any = client._transport
+    pool._pool._network_backend = GuardedBackend(mirrors)
+    return client

@@ -14,7 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from evals.mutations import Mutation
+from integrations.http.problems import ServiceProblem
 
 ROOT = Path(__file__).parents[2]
 HERE = "tests/adversary"
@@ -35,6 +38,30 @@ def _unbounded_yaml(read: Any) -> Any:
     return lambda text, depth=32: list(yaml.safe_load_all(text))
 
 
+def _by_name(connect: Any) -> Any:
+    def connected(self: Any, host: str, port: int, *more: Any, **named: Any) -> Any:
+        self._resolve(host, port)
+        return self._inner.connect_tcp(host, port, *more, **named)
+
+    return connected
+
+
+def _of_anybody(turns: Any) -> Any:
+    async def found(here: Any, owner: str, conversation_id: str) -> Any:
+        rows = here.desk.store.database.read("select principal from conversations where id = ?", (conversation_id,))
+        return await turns(here, rows[0][0] if rows else owner, conversation_id)
+
+    return found
+
+
+def _any_scope(admit: Any) -> Any:
+    async def admitted(self: Any, scope: Any, needed: str) -> Any:
+        caller = await self._identify(scope)
+        return await admit(self, scope, next(iter(caller.scopes)))
+
+    return admitted
+
+
 FAULTS: tuple[Mutation, ...] = (
     Mutation("an unbounded pattern", "labels of a host without a limit", ("advisor.number_check:_LINKS",),
              _instead(re.compile(r"\b(?:[a-z0-9-]+\.)+[a-z]{2,12}/", re.I)),
@@ -53,6 +80,34 @@ FAULTS: tuple[Mutation, ...] = (
              ("test_bombs.py::test_json_that_readers_take_differently_is_refused_everywhere",)),
     Mutation("infinite numbers", "1e999 is a number", ("knowledge.foreign:_finite",), _instead(float),
              ("test_bombs.py::test_json_that_readers_take_differently_is_refused_everywhere",)),
+    # Addresses
+    Mutation("any address", "nothing judges where a connection goes", ("integrations.net.addresses:may_connect",),
+             _instead(lambda address, private=False: True),
+             ("test_ssrf.py::test_a_name_with_a_hostile_address_is_not_connected_to",)),
+    Mutation("no guard on connections", "the client connects as it likes", ("integrations.net.session:_guarded_client",),
+             lambda make: lambda policy: httpx.Client(follow_redirects=False, trust_env=False),
+             ("test_ssrf.py::test_a_session_judges_addresses_by_itself",)),
+    Mutation("the name is resolved again", "judged once, connected to by name",
+             ("integrations.net.addresses:GuardedBackend.connect_tcp",), _by_name,
+             ("test_ssrf.py::test_a_name_that_turns_to_this_machine_reaches_nobody",)),
+    Mutation("hidden addresses", "IPv4 inside IPv6 is not looked at", ("integrations.net.addresses:_hidden",),
+             _instead(lambda address: []), ("test_ssrf.py::test_a_name_with_a_hostile_address_is_not_connected_to",)),
+    Mutation("redirects followed", "to wherever they lead", ("integrations.net.session:Session._check",),
+             _instead(lambda self, response, host: None), ("test_ssrf.py::test_a_redirect_leads_nowhere_else",)),
+    Mutation("any model's name", "a path is a name", ("integrations.hub.lookup:is_hub_id",),
+             _instead(lambda name: True), ("test_ssrf.py::test_a_model_s_name_names_no_other_place",)),
+    # Who may see what
+    Mutation("conversations without an owner", "the filter is forgotten",
+             ("integrations.http.routes.conversations:_turns",), _of_anybody,
+             ("test_routes.py::test_what_is_anothers_is_as_if_it_were_not_there",)),
+    Mutation("a foreign thing told from none", "403 for what is there", ("integrations.http.routes.conversations:not_found",),
+             lambda sound: lambda what: ServiceProblem(403, "forbidden", "Not yours."),
+             ("test_routes.py::test_what_is_anothers_is_as_if_it_were_not_there",)),
+    Mutation("revoked keys work", "nobody looks", ("advisor.accounts:Accounts.revoke_key",),
+             _instead(lambda self, key_id: True),
+             ("test_routes.py::test_without_a_key_that_works_nothing_but_the_public_routes_answers",)),
+    Mutation("scopes are decoration", "a key does all", ("integrations.http.auth:Authenticator.admit",), _any_scope,
+             ("test_routes.py::test_a_key_does_what_its_scopes_say_and_no_more",)),
 )  # fmt: skip
 
 
