@@ -54,6 +54,15 @@ def _of_anybody(turns: Any) -> Any:
     return found
 
 
+def _told_apart(turns: Any) -> Any:
+    async def found(here: Any, owner: str, conversation_id: str) -> Any:
+        if here.desk.store.database.read("select 1 from conversations where id = ?", (conversation_id,)):
+            raise ServiceProblem(403, "forbidden", "This conversation is not yours.")
+        return await turns(here, owner, conversation_id)
+
+    return found
+
+
 def _any_scope(admit: Any) -> Any:
     async def admitted(self: Any, scope: Any, needed: str) -> Any:
         caller = await self._identify(scope)
@@ -84,7 +93,8 @@ FAULTS: tuple[Mutation, ...] = (
     Mutation("any address", "nothing judges where a connection goes", ("integrations.net.addresses:may_connect",),
              _instead(lambda address, private=False: True),
              ("test_ssrf.py::test_a_name_with_a_hostile_address_is_not_connected_to",)),
-    Mutation("no guard on connections", "the client connects as it likes", ("integrations.net.session:_guarded_client",),
+    Mutation("no guard on connections", "the client connects as it likes",
+             ("integrations.net.session:_guarded_client",),
              lambda make: lambda policy: httpx.Client(follow_redirects=False, trust_env=False),
              ("test_ssrf.py::test_a_session_judges_addresses_by_itself",)),
     Mutation("the name is resolved again", "judged once, connected to by name",
@@ -100,8 +110,8 @@ FAULTS: tuple[Mutation, ...] = (
     Mutation("conversations without an owner", "the filter is forgotten",
              ("integrations.http.routes.conversations:_turns",), _of_anybody,
              ("test_routes.py::test_what_is_anothers_is_as_if_it_were_not_there",)),
-    Mutation("a foreign thing told from none", "403 for what is there", ("integrations.http.routes.conversations:not_found",),
-             lambda sound: lambda what: ServiceProblem(403, "forbidden", "Not yours."),
+    Mutation("a foreign thing told from none", "its id is repeated", ("integrations.http.routes.conversations:_turns",),
+             _told_apart,
              ("test_routes.py::test_what_is_anothers_is_as_if_it_were_not_there",)),
     Mutation("revoked keys work", "nobody looks", ("advisor.accounts:Accounts.revoke_key",),
              _instead(lambda self, key_id: True),
