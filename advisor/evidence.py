@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from advisor.grounds import Grounds, grounds_of, strings_of
+from advisor.links import is_held
 from advisor.names import Mention, id_of, kind_of, mentions, words_of
 from advisor.quantities import Quantity, normalised, quantities
 from advisor.render import REFERENCE
@@ -42,6 +43,7 @@ class Evidence:
         self._words: str | None = None  # all of them in one, without capitals, made when first needed
         self.checked: dict[str, Report] = {}  # what each line came to, on this evidence
         self._dates: set[str] = set()
+        self.cited: list[str] = []  # titles and addresses of the sources, without capitals
         self._said_texts: list[str] = []
         for text in said:
             self._said_texts.append(normalised(text).casefold())
@@ -61,6 +63,7 @@ class Evidence:
         self._facts.extend(grounds.numbers)
         self._texts += grounds.texts
         self._dates |= grounds.dates
+        self.cited += grounds.cited
         self._changed()
 
     def add_error(self, error: Mapping[str, Any]) -> None:
@@ -109,6 +112,10 @@ class Evidence:
     def knows_year(self, year: str) -> bool:
         """Whether a year is that of a fact, or was said or quoted."""
         return any(date.startswith(year) for date in self._dates) or self.knows_words(year)
+
+    def knows_address(self, address: str) -> bool:
+        """Whether an address is that of a source; what a user pasted or a tool quoted gives none a place in answers."""
+        return is_held(address, self.cited)
 
     def knows_words(self, text: str) -> bool:
         """Whether exactly these words stand in what the user said or a tool gave."""

@@ -47,6 +47,7 @@ class Grounds:
     numbers: dict[str, list[Entry]] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
     dates: set[str] = field(default_factory=set)
+    cited: list[str] = field(default_factory=list)  # titles and addresses of the sources, without capitals
 
     def put(self, dimension: str, value: float, about: tuple[str, ...] = (), text: str = "") -> None:
         """Note a number; signs are left aside, since texts drop them."""
@@ -87,6 +88,7 @@ def grounds_of(arguments: Mapping[str, Any], result: Mapping[str, Any]) -> Groun
     for source in result.get("sources", ()):
         found.date(source["as_of"])
         found.texts += [source["title"], source.get("url") or "", source["id"]]
+        found.cited += [source["title"].casefold(), (source.get("url") or "").casefold()]
     # A tool's own sentences as printed: what it says of an entity may be said again.
     sentences = [result.get("verdict", ""), *result.get("next_steps", ())]
     sentences += [warn["text"] for warn in result.get("warnings", ())]

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from advisor.evidence import MONTHS, Evidence
+from advisor.links import LINKS
 from advisor.names import Mention, mentions
 from advisor.quantities import Quantity, quantities
 from advisor.sentences import Sentences, name_spans
@@ -33,12 +34,6 @@ _YEAR = re.compile(r"(?<![\d.,$€£-])(?:19[89]\d|20[0-4]\d)(?![\d.,]\d|\s?[%xK
 _INDEX = re.compile(
     r"^[ \t>]*(?:#{1,6}[ \t]+)?(?:\*\*)?\d{1,2}[.)](?=\s)|\[\d{1,2}\](?!\()|^[ \t]{0,40}[-*]?[ \t]{0,8}\(\d{1,2}\)"
     r"|\b(?:option|step|choice|plan|rank|table|figure|section|point|question|no\.|#)\s?#?\d{1,2}(?=[\s:,;)]|\.(?!\d)|$)",
-    re.IGNORECASE,
-)
-# Addresses: with a scheme, as a link's target, or a host with a path. Only those that a tool or the user gave stand.
-_LINKS = re.compile(
-    r"(?:https?|ftps?|wss?|file)://[^\s)>\]]+|(?<=\]\()\s{0,9}<?[^\s)>]+|\bwww\.[^\s)>\]]+"
-    r"|(?<![a-z0-9-])(?:[a-z0-9-]{1,63}\.){1,9}[a-z]{2,12}/[^\s)>\]|`*,;]+",
     re.IGNORECASE,
 )
 _MAYBE_LINK = re.compile(r"/|\]\(|\bwww\.", re.IGNORECASE)  # cheap, and there is no link without one of these
@@ -91,7 +86,7 @@ def _check_line(text: str, evidence: Evidence) -> Report:
     report = Report()
     line = _read(text)
     for link in line.links:
-        _judge(report, link, link, None if evidence.knows_words(link) else "no tool gave this address")
+        _judge(report, link, link, None if evidence.knows_address(link) else "it is the address of no source")
     for date in line.dates:
         why = None if evidence.knows_date(date) else "it is the date of no fact"
         _judge(report, date[0], line.sentences.at(date.start())[0], why)
@@ -122,7 +117,7 @@ class _Line:
 def _read(text: str) -> _Line:
     names = mentions(text)
     blank = name_spans(text, names)
-    links = list(_LINKS.finditer(text)) if _MAYBE_LINK.search(text) else []
+    links = list(LINKS.finditer(text)) if _MAYBE_LINK.search(text) else []
     blank += [match.span() for match in links]
     dates, years = [], []
     if _DIGIT.search(text):

@@ -17,11 +17,12 @@ from advisor.attempt import MAX_CHARTS, Attempt
 from advisor.events import Chart, Done, Event, Facts, Started, Text, ToolFinished, ToolStarted
 from advisor.history import trimmed
 from advisor.kept_results import KeptResults
+from advisor.links import unlinked
 from advisor.llm.door import PLANNER, ladder, open_model
 from advisor.llm.protocol import Finish, Message, Model, ModelFailed, ModelRequest, Status, TextDelta, ToolCall
 from advisor.number_check import Evidence, Report, check
 from advisor.prompt import repair_prompt, schema_of, system_prompt
-from advisor.question import read_question
+from advisor.question import clean, read_question
 from advisor.render import compose, render
 from advisor.settings import Settings, database_place, get_settings
 from advisor.store import LOCAL, Conversations, Opened, open_store
@@ -222,8 +223,9 @@ class _Turn:
             if time.monotonic() > self._until:
                 raise ModelFailed("timeout", "The turn's time is over.")
             if isinstance(event, TextDelta):
-                step.text += event.text
-                pending += event.text
+                piece = clean(event.text)  # no escape, control or hidden character of a model is anybody's to see
+                step.text += piece
+                pending += piece
                 blocks, pending = complete_blocks(pending)
                 for block in blocks if holds else ():
                     rendered = render(block, self._attempt.sources)
@@ -272,7 +274,7 @@ class _Turn:
         if result is None:
             yield ToolFinished(id=short, name=name, error=outcome.error, milliseconds=milliseconds)
             return
-        verdict = render(prefix_references(short, result.verdict), attempt.sources).text
+        verdict = self._tame(render(prefix_references(short, result.verdict), attempt.sources).text)
         yield ToolFinished(id=short, name=name, verdict=verdict, milliseconds=milliseconds)
         yield Facts(tool_call=short, facts=attempt.answer_facts[short])
         for chart in result.charts[:MAX_CHARTS]:
@@ -280,10 +282,12 @@ class _Turn:
 
     # Ends ---------------------------------------------------------------------------------------------------------
 
-    def _finished(self, body: str, finish: Finish) -> _Final:
+    def _finished(self, body: str, finish: Finish, ours: bool = False) -> _Final:
         attempt = self._attempt
         rendered = render(body, attempt.sources)
-        shown = "\n\n".join([rendered.text, *attempt.footer()])
+        # A model's words are judged as they are; those of tools, which may quote strangers, are shown without links.
+        text = self._tame(rendered.text) if ours else rendered.text
+        shown = "\n\n".join([text, *map(self._tame, attempt.footer())])
         report = check(shown, attempt.evidence)
         for name in rendered.unknown:
             report.missing_reference(name)
@@ -293,10 +297,13 @@ class _Turn:
         """The deterministic answer from the results at hand."""
         self._attempt.repaired = True
         status: Status = "answered" if self._attempt.results else "needs_input"
-        final = self._finished(compose(self._attempt.payloads), Finish(status))
+        final = self._finished(compose(self._attempt.payloads), Finish(status), ours=True)
         for finding in final.report.findings:  # a tool's own words: a fault of the tool or of the check, worth a look
             log.warning("turn %s: tool text does not pass the check: %s", self._opened.turn_id, finding)
         return final
+
+    def _tame(self, text: str) -> str:
+        return unlinked(clean(text), self._attempt.evidence.cited)
 
     def _last_rung(self) -> _Final:
         """No model gave an answer: what the tools gave to any of them, or a plain apology."""

@@ -7,6 +7,7 @@ read as a Llama-like decoder, and says so.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -90,7 +91,7 @@ def record(model_id: str, config: Config, about: Config, day: str) -> dict[str, 
     Raises BadValue where the configuration holds no transformer's shape.
     """
     text = _text_part(config)
-    kind = str(text.get("model_type") or config.get("model_type") or "")
+    kind = _word(text.get("model_type") or config.get("model_type"))
     way = CONVENTIONS.get(kind, Convention())
     shape = _shape(model_id, text, way)
     terms = _terms(text, way, shape, kind)
@@ -288,4 +289,9 @@ def _weights(about: Config) -> int | None:
 def _licence(about: Config) -> str | None:
     card = about.get("cardData")
     licence = card.get("license") if isinstance(card, Mapping) else None
-    return str(licence)[:60] if licence else None
+    return _word(licence) or None
+
+
+def _word(value: Any) -> str:
+    """A short name as a stranger gave it, without what could be read as anything but a name."""
+    return re.sub(r"[^A-Za-z0-9_.+ -]", "", value[:200])[:60].strip() if isinstance(value, str) else ""

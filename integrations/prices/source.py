@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
 
+from advisor.links import REMOVED, unlinked
 from integrations.net import Session, SourceError
 from knowledge.instances import all_instances
 from knowledge.price_rules import Observation
@@ -137,7 +138,8 @@ def row(
 
 def _words(text: str, longest: int) -> str:
     """What a source calls a thing, as one short line without markup: it will stand in answers and in prompts."""
-    return " ".join(re.sub(r"[^\w .,:;()/+&@'-]", " ", text[: 4 * longest]).split())[:longest]
+    plain = unlinked(text[: 4 * longest]).replace(REMOVED, " ").replace("//", " ")
+    return " ".join(re.sub(r"[^\w .,:;()/+&@'-]", " ", plain).split())[:longest]
 
 
 def machine(provider: str, instance_type: str) -> Instance:

@@ -72,7 +72,7 @@ def _any_scope(admit: Any) -> Any:
 
 
 FAULTS: tuple[Mutation, ...] = (
-    Mutation("an unbounded pattern", "labels of a host without a limit", ("advisor.number_check:_LINKS",),
+    Mutation("an unbounded pattern", "labels of a host without a limit", ("advisor.links:LINKS",),
              _instead(re.compile(r"\b(?:[a-z0-9-]+\.)+[a-z]{2,12}/", re.I)),
              ("test_redos.py::test_no_pattern_is_quadratic_in_what_the_product_reads_at_once",)),
     Mutation("names of any length", "a text argument may be a megabyte", ("tools.registry:_check_lengths",),

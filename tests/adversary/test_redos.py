@@ -56,7 +56,7 @@ def test_a_quadratic_pattern_would_be_found() -> None:
 def test_patterns_are_found_wherever_they_are_kept() -> None:
     found = dict(patterns())
     for place in (
-        "advisor.number_check._LINKS",  # a module's
+        "advisor.links.LINKS",  # a module's
         "advisor.evidence._COUNTED",  # in a tuple
         "advisor.render._FORMS",  # in a dictionary
         "grammar intents.cues",
