@@ -12,6 +12,7 @@ from advisor.llm.door import PLANNER
 from advisor.llm.protocol import Finish, Message, Model, ModelEvent, ModelFailed, ModelRequest, Usage
 from advisor.tool_payload import dumps
 from integrations.http.metrics import Metrics
+from integrations.http.problems import ServiceProblem
 from integrations.http.tracing import TurnTrace, note_usage
 
 log = logging.getLogger("advisor.http")
@@ -24,13 +25,23 @@ class Meter:
     """Pays for the model calls of one turn out of its caller's budgets and the one of all together.
 
     A turn whose budget is spent is not refused: the loop goes on to the planner, which costs nothing, and says so.
+    With ``refuse`` it is, as long as no call of it was paid for: a turn that has begun to cost is answered with what
+    its tools gave.
     """
 
     def __init__(
-        self, accounts: Accounts, budgets: Sequence[Budget], price_of: Callable[[str], Price | None], metrics: Metrics
+        self,
+        accounts: Accounts,
+        budgets: Sequence[Budget],
+        price_of: Callable[[str], Price | None],
+        metrics: Metrics,
+        refuse: bool = False,
     ) -> None:
         self._accounts, self._budgets, self._price_of, self._metrics = accounts, budgets, price_of, metrics
         self._reserved: Reservation | None = None
+        self.refuse = refuse
+        self.refusal: ServiceProblem | None = None  # why the turn is not answered
+        self._paid = False
 
     def before(self, model: str, request: ModelRequest) -> None:
         """Reserve the most that the call can cost. Raises ModelFailed when that is more than is left."""
@@ -43,7 +54,12 @@ class Meter:
         try:
             cost = taken * price[0] + given * price[1]
             self._reserved = self._accounts.reserve(self._budgets, taken + given, cost)
-        except OverBudget:
+            self._paid = True
+        except OverBudget as over:
+            if self.refuse and not self._paid:
+                words = "The day's budget for language models is spent."
+                hint = "Ask the model `planner`, which costs nothing, or come back tomorrow (UTC)."
+                self.refusal = ServiceProblem(429, "over_budget", words, hint=hint, retry_after=over.seconds)
             self._metrics.refusals.labels("over_budget").inc()
             raise ModelFailed("over_budget", "The day's budget for language models is spent.") from None
 
@@ -51,6 +67,8 @@ class Meter:
         """Settle what it did cost; a call that ended without saying costs the whole reservation, unless it was free."""
         reserved, self._reserved = self._reserved, None
         usage = Usage() if free else usage
+        if usage is not None and min(usage.input_tokens, usage.output_tokens) < 0:
+            usage = None  # no provider pays us
         if reserved is None or usage is None or not (free or usage.input_tokens + usage.output_tokens):
             return
         self._metrics.tokens.labels(model, "input").inc(usage.input_tokens)

@@ -48,7 +48,8 @@ class Service:
             Budget(caller.subject, limits.tokens_per_day, limits.usd_per_day),
             Budget(EVERYBODY, usd=self.settings.total_usd_per_day),
         ]
-        meter = Meter(self.accounts, budgets, self.price_of, self.metrics)
+        refuse = self.settings.over_budget == "refuse"
+        meter = Meter(self.accounts, budgets, self.price_of, self.metrics, refuse)
         asked = self.check_model(model)
         return Ask(question, conversation_id, asked, caller.owner, surface, self.desk, meter)
 

@@ -49,6 +49,11 @@ class ServiceSettings(BaseModel):
     total_usd_per_day: float | None = Field(
         default=None, gt=0, description="Model spending a day of all callers together."
     )
+    over_budget: Literal["planner", "refuse"] = Field(
+        default="planner",
+        description="What a question gets once its day's budget is spent: the built-in planner's answer, which costs "
+        "nothing, or 429 with the time until the next day.",
+    )
     usd_per_million_input_tokens: float | None = Field(
         default=None, ge=0, description="Price of a model whose price is not known; without it a USD budget refuses it."
     )

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from advisor.answer import Answer
-from advisor.events import Done, Event
+from advisor.events import Done, Event, Started
 from advisor.llm.door import PLANNER
+from advisor.llm.protocol import Model, ModelFailed
 from advisor.turn import Desk, run
 from integrations.http.follow import Followed
 from integrations.http.metering import Meter, Watched
@@ -160,7 +161,8 @@ def _soon(loop: asyncio.AbstractEventLoop, work: Callable[..., None], *arguments
 
 def _work(ask: Ask, stop: threading.Event, only_last: bool, traced: TurnTrace, put: Callable[[Item], None]) -> None:
     """The turn itself, in a thread of the pool."""
-    desk = replace(ask.desk, open_model=lambda name: Watched(ask.desk.open_model(name), stop, ask.meter, traced))
+    desk = replace(ask.desk, open_model=lambda name: Watched(_opened(ask, name), stop, ask.meter, traced))
+    held: list[Event] = []  # where a spent budget is a refusal, nothing is said before the first call is paid for
     try:
         events = run(ask.question, ask.conversation_id, ask.model, principal=ask.principal, desk=desk)
         try:
@@ -168,8 +170,14 @@ def _work(ask: Ask, stop: threading.Event, only_last: bool, traced: TurnTrace, p
                 traced.see(event)
                 if stop.is_set():
                     break
+                if ask.meter and ask.meter.refusal:
+                    raise ask.meter.refusal
                 if not only_last or isinstance(event, Done):
-                    put(event)
+                    held.append(event)
+                if not (ask.meter and ask.meter.refuse and isinstance(event, Started)):
+                    for one in held:
+                        put(one)
+                    held.clear()
         finally:
             close = getattr(events, "close", None)
             if close is not None:
@@ -179,3 +187,10 @@ def _work(ask: Ask, stop: threading.Event, only_last: bool, traced: TurnTrace, p
     finally:
         traced.end()
     put(None)
+
+
+def _opened(ask: Ask, name: str) -> Model:
+    """The model, unless the turn is refused already, so that nobody works for an answer that is thrown away."""
+    if ask.meter and ask.meter.refusal:
+        raise ModelFailed("over_budget", "The day's budget for language models is spent.")
+    return ask.desk.open_model(name)
