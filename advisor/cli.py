@@ -177,7 +177,12 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line; every failure is one message, never a traceback."""
     given = sys.argv[1:] if arguments is None else arguments
     # Faults are told to the user in our words; ADVISOR_DEBUG=1 shows the log with them.
-    logging.basicConfig(level=logging.WARNING if os.environ.get("ADVISOR_DEBUG") else logging.CRITICAL + 1)
+    if os.environ.get("ADVISOR_DEBUG"):
+        from advisor.redaction import log_plainly
+
+        log_plainly(logging.WARNING)
+    else:
+        logging.basicConfig(level=logging.CRITICAL + 1)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")

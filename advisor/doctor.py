@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from advisor.llm.door import PLANNER, open_model
 from advisor.llm.protocol import ModelFailed
+from advisor.redaction import Redaction, secret_values, without_password
 from advisor.settings import Settings, database_place, get_settings
 from tools.errors import InputProblem
 
@@ -31,7 +32,7 @@ def checks() -> list[Check]:
         settings = get_settings()
     except InputProblem as problem:
         return [Check("settings", False, f"{problem.message} {problem.hint or ''}".strip())]
-    where = settings.database_url or "the user's data folder"
+    where = without_password(settings.database_url) or "the user's data folder"
     found = [
         Check("python", sys.version_info >= (3, 11), ".".join(map(str, sys.version_info[:3]))),
         Check("settings", True, f"model {settings.model}, conversations in {where}"),
@@ -52,7 +53,7 @@ def _guarded(name: str, look: Callable[[], str]) -> Check:
     try:
         return Check(name, True, look())
     except Exception as error:
-        return Check(name, False, f"{type(error).__name__}: {error}"[:300])
+        return Check(name, False, Redaction(secret_values()).text(f"{type(error).__name__}: {error}")[:300])
 
 
 def _knowledge() -> str:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import logging
-import re
 import sys
 from collections.abc import Iterable, MutableMapping
 from typing import Any, TextIO
 
 import structlog
 
+from advisor.redaction import Redaction
 from integrations.http.settings import ServiceSettings
 
-_SECRETS = re.compile(
-    r"(?:sk|xox[abposr]|xapp|adv|ghp|hf)[-_][A-Za-z0-9_-]{12,}|(?<=Bearer )\S{8,}|(?<=[?&]key=)[^&\s\"']{8,}"
-)
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-HIDDEN = "[hidden]"
 
 
 def set_up(settings: ServiceSettings, secrets: Iterable[str] = (), out: TextIO | None = None) -> None:
@@ -37,7 +33,7 @@ def set_up(settings: ServiceSettings, secrets: Iterable[str] = (), out: TextIO |
         ],
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            *([structlog.processors.format_exc_info] if as_json else []),
+            structlog.processors.format_exc_info,  # before secrets are taken out: tracebacks hold them too
             Redaction(secrets),
             last,
         ],
@@ -53,35 +49,6 @@ def set_up(settings: ServiceSettings, secrets: Iterable[str] = (), out: TextIO |
     # Libraries that log every message they pass.
     for name in ("httpx", "httpcore", "mcp", "LiteLLM"):
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
-
-
-class Redaction:
-    """Takes secrets out of every value of a log line, exceptions included."""
-
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._known = sorted({secret for secret in secrets if len(secret) >= 8}, key=len, reverse=True)
-
-    def __call__(self, logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-        """One line of the log."""
-        for key, value in event.items():
-            event[key] = self._clean(value)
-        return event
-
-    def text(self, text: str) -> str:
-        """``text`` without secrets, and on terminals without what would move the cursor."""
-        for secret in self._known:
-            text = text.replace(secret, HIDDEN)
-        text = _SECRETS.sub(HIDDEN, text)
-        return "".join(letter if letter in "\n\t" or ord(letter) >= 32 else "�" for letter in text)
-
-    def _clean(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, dict):
-            return {key: self._clean(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [self._clean(item) for item in value]
-        return value
 
 
 def _extra(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

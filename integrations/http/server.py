@@ -17,6 +17,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from advisor.llm.door import PLANNER
+from advisor.redaction import secret_values
 from advisor.settings import read_settings
 from advisor.store import SqliteConversations
 from advisor.turn import answer
@@ -70,13 +71,6 @@ def app() -> FastAPI:
     gc.collect()
     gc.freeze()
     return made
-
-
-def secret_values() -> list[str]:
-    """What must never be logged: every variable of the environment that holds a key, token, secret or password."""
-    words = ("KEY", "TOKEN", "SECRET", "PASSWORD", "DATABASE_URL")
-    found = [value for name, value in os.environ.items() if any(word in name.upper() for word in words)]
-    return [part for value in found for part in (value, *value.split(","))]
 
 
 def _export(name: str, value: Any) -> None:

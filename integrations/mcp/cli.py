@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import sys
 
 import click
 
+from advisor.redaction import log_plainly
 from integrations import hub
 from integrations.prices import attached
 
@@ -16,7 +16,7 @@ def mcp() -> None:
     """Serve the tools over MCP on standard input and output."""
     import anyio
 
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, force=True)  # standard output is the protocol's
+    log_plainly(logging.WARNING)  # standard output is the protocol's
     hub.attach()
     with attached():
         anyio.run(_serve)

@@ -9,10 +9,12 @@ without end can fill the memory. Failures come out as one ``SourceError`` with a
 from __future__ import annotations
 
 import re
+import ssl
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -253,10 +255,16 @@ class Session:
 
 def _guarded_client(policy: Policy) -> httpx.Client:
     """A client whose direct connections are judged by address; those through an operator's proxy are the proxy's."""
-    client = httpx.Client(follow_redirects=False, trust_env=True, headers={"User-Agent": AGENT})
+    client = httpx.Client(follow_redirects=False, trust_env=True, headers={"User-Agent": AGENT}, verify=_trusted())
     mirrors = [urlsplit(base).hostname or "" for base in policy.elsewhere.values()]
     # httpx hands a connection pool no backend, so it is put in its place; the test of hostile names notices if that
     # place moves.
     pool: Any = client._transport
     pool._pool._network_backend = GuardedBackend(mirrors)
     return client
+
+
+@lru_cache(maxsize=1)
+def _trusted() -> ssl.SSLContext:
+    """The certificates that are trusted; reading them takes longer than many a request."""
+    return httpx.create_ssl_context()

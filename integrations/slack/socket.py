@@ -9,10 +9,10 @@ from contextlib import suppress
 
 from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
 
+from advisor.redaction import secret_values
 from advisor.settings import read_settings
 from integrations import hub
 from integrations.http import logs
-from integrations.http.server import secret_values
 from integrations.http.service import Service, build_service
 from integrations.http.settings import ServiceSettings
 from integrations.prices import attached

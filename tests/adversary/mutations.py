@@ -10,17 +10,24 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from advisor.number_check import Finding, Report
 from evals.mutations import Mutation
 from integrations.http.problems import ServiceProblem
+from integrations.net import SourceError
+from tools.registry import tool_names
+from tools.result import ToolResult
 
 ROOT = Path(__file__).parents[2]
 HERE = "tests/adversary"
+INJECTION = "test_injection.py::test_a_model_that_obeys_can_do_no_harm"
 
 
 def _instead(value: Any) -> Callable[[Any], Any]:
@@ -71,6 +78,37 @@ def _any_scope(admit: Any) -> Any:
     return admitted
 
 
+def _any_tool(get: Any) -> Any:
+    class Done:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def call(self, arguments: dict[str, Any]) -> ToolResult:
+            return ToolResult(verdict="Done.")
+
+    return lambda name: get(name) if name in tool_names() else Done(name)
+
+
+def _look_then_pay(reserve: Any) -> Any:
+    def reserved(self: Any, budgets: Any, tokens: int, usd: float) -> Any:
+        for budget in budgets:
+            if budget.usd is not None and self.spent(budget.subject)[1] + usd > budget.usd + 1e-6:
+                return reserve(self, budgets, tokens, usd)  # which says no
+        time.sleep(0.2)
+        return reserve(self, [replace(budget, usd=None, tokens=None) for budget in budgets], tokens, usd)
+
+    return reserved
+
+
+def _repeating(check: Any) -> Any:
+    def checked(self: Any, response: Any, host: str) -> None:
+        if response.status_code != 200:
+            response.read()
+            raise SourceError("bad_status", response.text, response.status_code)
+
+    return checked
+
+
 FAULTS: tuple[Mutation, ...] = (
     Mutation("an unbounded pattern", "labels of a host without a limit", ("advisor.links:LINKS",),
              _instead(re.compile(r"\b(?:[a-z0-9-]+\.)+[a-z]{2,12}/", re.I)),
@@ -118,6 +156,51 @@ FAULTS: tuple[Mutation, ...] = (
              ("test_routes.py::test_without_a_key_that_works_nothing_but_the_public_routes_answers",)),
     Mutation("scopes are decoration", "a key does all", ("integrations.http.auth:Authenticator.admit",), _any_scope,
              ("test_routes.py::test_a_key_does_what_its_scopes_say_and_no_more",)),
+    # What arrives may be hostile
+    Mutation("any address is held", "an address that a tool quoted stands",
+             ("advisor.evidence:is_held", "advisor.links:is_held"), _instead(lambda address, cited=(): True),
+             (f"{INJECTION}[kb.link]",)),
+    Mutation("tools' words keep their links", "a passage links where it likes", ("advisor.turn:unlinked",),
+             _instead(lambda text, cited=(): text), (f"{INJECTION}[kb.link]",)),
+    Mutation("hidden characters pass", "a model's escapes reach the reader", ("advisor.turn:clean",),
+             _instead(lambda text: text), (f"{INJECTION}[kb.ansi]",)),
+    Mutation("numbers go unchecked", "what the model says is shown", ("advisor.turn:check",),
+             _instead(lambda text, evidence: Report()), (f"{INJECTION}[user.price]",)),
+    Mutation("everything is refused", "safe and useless", ("advisor.turn:check",),
+             _instead(lambda text, evidence: Report(1, 0, [Finding("x", "x", "x")])),
+             ("test_injection.py::test_a_harmless_twin_is_answered_in_full",)),
+    Mutation("any name is a tool", "the registry is open", ("advisor.tool_runner:get_tool",), _any_tool,
+             (f"{INJECTION}[user.other-tool]",)),
+    Mutation("Slack reads mark-up", "nothing is escaped",
+             ("integrations.slack.blocks:markdown", "integrations.slack.blocks:mrkdwn"), _instead(lambda text: text),
+             (f"{INJECTION}[slack.mass]",)),
+    Mutation("a feed's words as they come", "fields of strangers are names", ("integrations.prices.source:_words",),
+             _instead(lambda text, longest: text[:longest]), (f"{INJECTION}[price.control]",)),
+    # What calls cost
+    Mutation("look, then pay", "two steps instead of one", ("advisor.accounts:Accounts.reserve",), _look_then_pay,
+             ("test_budget.py::test_of_64_at_once_exactly_five_are_paid_for",)),
+    Mutation("nothing is settled", "the worst case is charged", ("advisor.accounts:Accounts.settle",),
+             _instead(lambda self, reservation, tokens, usd: None),
+             ("test_budget.py::test_of_64_at_once_exactly_five_are_paid_for",)),
+    Mutation("no meter", "a limiter that is built and never asked", ("integrations.http.metering:Meter.before",),
+             _instead(lambda self, model, request: None),
+             ("test_budget.py::test_of_64_at_once_exactly_five_are_paid_for",)),
+    Mutation("the turn has begun", "a refusal comes inside the stream", ("integrations.http.turns:Started",),
+             _instead(type("Nothing", (), {})), ("test_budget.py::test_a_stream_is_refused_by_its_status",)),
+    # Secrets
+    Mutation("secrets without names", "no variable is taken for a secret", ("advisor.redaction:_NAMES",), _instead(()),
+             ("test_secrets.py::test_every_secret_is_known_to_the_logs_whole_and_in_its_parts",)),
+    Mutation("tracebacks as they are", "formatted after secrets were taken out",
+             ("structlog.processors:format_exc_info",), _instead(lambda logger, method, event: event),
+             ("test_secrets.py::test_nothing_that_is_logged_holds_a_secret",)),
+    Mutation("only texts are cleaned", "a list or an object in a log line passes",
+             ("advisor.redaction:Redaction.clean",),
+             _instead(lambda self, value: self.text(value) if isinstance(value, str) else value),
+             ("test_secrets.py::test_nothing_that_is_logged_holds_a_secret",)),
+    Mutation("the password is shown", "where conversations are kept", ("advisor.doctor:without_password",),
+             _instead(lambda address: address), ("test_secrets.py::test_the_self_check_shows_no_password",)),
+    Mutation("a provider's words are repeated", "the error says what came",
+             ("integrations.net.session:Session._check",), _repeating, ("test_secrets.py::test_no_price_source_lets_its_key_out",)),
 )  # fmt: skip
 
 
