@@ -175,7 +175,7 @@ FAULTS: tuple[Mutation, ...] = (
              ("integrations.slack.blocks:markdown", "integrations.slack.blocks:mrkdwn"), _instead(lambda text: text),
              (f"{INJECTION}[slack.mass]",)),
     Mutation("a feed's words as they come", "fields of strangers are names", ("integrations.prices.source:_words",),
-             _instead(lambda text, longest: text[:longest]), (f"{INJECTION}[price.control]",)),
+             _instead(lambda text, longest: text), (f"{INJECTION}[price.long]",)),
     # What calls cost
     Mutation("look, then pay", "two steps instead of one", ("advisor.accounts:Accounts.reserve",), _look_then_pay,
              ("test_budget.py::test_of_64_at_once_exactly_five_are_paid_for",)),
@@ -200,7 +200,8 @@ FAULTS: tuple[Mutation, ...] = (
     Mutation("the password is shown", "where conversations are kept", ("advisor.doctor:without_password",),
              _instead(lambda address: address), ("test_secrets.py::test_the_self_check_shows_no_password",)),
     Mutation("a provider's words are repeated", "the error says what came",
-             ("integrations.net.session:Session._check",), _repeating, ("test_secrets.py::test_no_price_source_lets_its_key_out",)),
+             ("integrations.net.session:Session._check",), _repeating,
+             ("test_secrets.py::test_no_price_source_lets_its_key_out",)),
 )  # fmt: skip
 
 

