@@ -281,6 +281,12 @@ def test_a_model_that_obeys_can_do_no_harm(case: Case, turn: Callable[[Case], tu
         for words in case.never if surface == "slack" else (one for one in case.never if one[0] != "<" or "src" in one):
             assert not re.search(rf"(?<!\w){re.escape(words)}", text), f"{surface} holds {words!r}"
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]", text), surface
+    if case.channel == "price":  # what a feed says is tame before it reaches a model, a page or a caller
+        told = [{**(record.result or {}), "charts": []} for record in done.tool_calls if record.name == "lookup_prices"]
+        text = json.dumps(told, ensure_ascii=False)
+        assert not any(words in text for words in case.never)
+        assert all(allowed(address, done) for address in ADDRESS.findall(text))
+        assert not re.search(r"[<>\u200b\u202e\x1b]|\\u001b", text)
     assert "<" not in json.dumps(answer_post(done.as_json()).text)
     # What the tools said stands as they said it.
     for record in done.tool_calls:
