@@ -192,7 +192,7 @@ def till() -> Iterator[Till]:
     made.close()
 
 
-def environment(till: Till, reserve_tokens: str = "") -> dict[str, str]:
+def environment(till: Till) -> dict[str, str]:
     return {
         "ADVISOR_MODEL": "openai/unlisted-model", "OPENAI_API_BASE": till.url, "OPENAI_API_KEY": "sk-not-a-real-one",
         "ADVISOR_OVER_BUDGET": "refuse", "ADVISOR_USD_PER_MILLION_INPUT_TOKENS": "10",
@@ -250,7 +250,7 @@ def test_two_server_processes_pay_for_exactly_five_together(tmp_path: Path, till
             server.client.timeout = httpx.Timeout(120)
         got = ask_at_once(
             lambda number: httpx.post(
-                f"{servers[number % 2].client.base_url}v1/ask", json=QUESTION, headers=headers, timeout=120
+                f"http://127.0.0.1:{servers[number % 2].port}/v1/ask", json=QUESTION, headers=headers, timeout=120
             ),
             CALLERS - PAID,
             till.go.set,

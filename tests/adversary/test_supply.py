@@ -176,7 +176,7 @@ def imported(code: str) -> str:
     """The events by which this code reached outside the process, one a line; "" for none."""
     hook = (
         "import sys\n"
-        "OUT = ('socket.connect', 'socket.getaddrinfo', 'socket.bind', 'socket.sendto', 'subprocess.Popen',"
+        "OUT = ('socket.connect', 'socket.getaddrinfo', 'socket.sendto', 'subprocess.Popen',"
         " 'os.system', 'os.exec', 'os.posix_spawn', 'os.fork', 'urllib.Request', 'ftplib.connect', 'smtplib.connect')\n"
         "seen = []\n"
         "sys.addaudithook(lambda event, arguments: seen.append(event) if event in OUT else None)\n"
