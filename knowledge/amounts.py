@@ -34,7 +34,7 @@ _NUMBER = re.compile(
 )
 
 
-_LISTED = re.compile(r"\s*(?:,|/|,?\s*\b(?:and|or|against|vs)\b)\s*")
+_LISTED = re.compile(r"\s{0,4}(?:,|/|,?\s{0,4}\b(?:and|or|against|vs)\b)\s{0,4}")
 
 
 def amounts(text: str) -> set[Amount]:
