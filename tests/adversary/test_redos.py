@@ -57,7 +57,7 @@ def test_patterns_are_found_wherever_they_are_kept() -> None:
     found = dict(patterns())
     for place in (
         "advisor.links.LINKS",  # a module's
-        "advisor.evidence._COUNTED",  # in a tuple
+        "advisor.grounds._COUNTED",  # in a tuple
         "advisor.render._FORMS",  # in a dictionary
         "grammar intents.cues",
         "grammar patterns.patterns.gpu_hours 0",
