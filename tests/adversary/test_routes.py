@@ -57,6 +57,8 @@ ROWS: dict[str, Row] = {
     "GET /v1/conversations/{conversation_id}": Row("owned"),
     "GET /v1/conversations/{conversation_id}/export": Row("owned"),
     "DELETE /v1/conversations/{conversation_id}": Row("owned", ok=204),
+    "GET /v1/turns/{turn_id}/events": Row("owned"),
+    "DELETE /v1/turns/{turn_id}": Row("owned", ok=404),  # an answered turn has nothing left to stop, for its owner too
     "GET /livez": Row("public"),
     "GET /readyz": Row("public"),
     "GET /metrics": Row("public"),  # figures alone; ADVISOR_METRICS_TOKEN closes it
@@ -87,6 +89,7 @@ class Site:
         row = ROWS[route]
         here = conversation or self.answer["conversation_id"]
         filled = path.replace("{conversation_id}", here).replace("{model}", "scripted").replace("{name}", "toy_memory")
+        filled = filled.replace("{turn_id}", turn or self.answer["turn_id"])
         filled = "/static/app.js" if filled == "/static" else filled
         body = row.body
         if row.names:
@@ -180,7 +183,8 @@ def test_the_owner_reaches_it_all(site: Site) -> None:
 def test_a_key_does_what_its_scopes_say_and_no_more(site: Site) -> None:
     """A key of one scope is refused by each route of another, and by none of its own."""
     of = {
-        "ask": ["POST /v1/ask", "POST /v1/chat/completions", "GET /v1/models", "GET /v1/models/{model}"],
+        "ask": ["POST /v1/ask", "POST /v1/chat/completions", "GET /v1/models", "GET /v1/models/{model}",
+                "GET /v1/turns/{turn_id}/events", "DELETE /v1/turns/{turn_id}"],
         "tools": ["GET /v1/tools", "POST /v1/tools/{name}", "POST /v1/tools/{name}/batch", "POST /mcp", "GET /mcp",
                   "DELETE /mcp", "POST /web/tools/{name}", "POST /web/shown"],
         "feedback": ["GET /v1/feedback", "POST /v1/feedback"],
