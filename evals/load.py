@@ -28,6 +28,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from evals.figures import record
 from evals.load_questions import CALLS, QUESTIONS, distinct
 
 CLIENTS = 32
@@ -84,6 +85,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=15, help="length of each throughput run")
     parser.add_argument("--requests", type=int, default=20_000, help="length of the memory run; 0 leaves it out")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--record", action="store_true", help="keep the figures in the results file")
     given = parser.parse_args()
     if shutil.which("wrk") is None:
         parser.exit(2, "wrk is not installed\n")
@@ -102,6 +104,8 @@ def main() -> None:
         }
         if processes and given.requests:
             report["memory"] = soak(url, processes, tool, asked, given.requests)
+    if given.record:
+        record("load", report)
     sys.stdout.write(json.dumps(report, indent=2) + "\n")
     sys.exit(0 if all(load.holds for load in loads) else 1)
 

@@ -357,7 +357,7 @@ def noticed(fault: Mutation) -> bool:
     if fault.name not in SLOW:
         command += ["-m", "not slow"]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
-    return done.returncode == 1 and re.search(r"\d+ (failed|error)", done.stdout) is not None
+    return done.returncode == 1 and re.search("^(FAILED|ERROR) ", done.stdout, re.MULTILINE) is not None
 
 
 def main() -> None:
