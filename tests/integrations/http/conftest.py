@@ -42,7 +42,7 @@ class Live:
         self.server = _Quick(config)
         self._thread = threading.Thread(target=self.server.run, daemon=True)
         self._thread.start()
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60  # far more than it takes; others may use the machine too
         while not self.server.started:
             assert time.monotonic() < until, "the server did not start"
             time.sleep(0.005)
