@@ -27,7 +27,7 @@ from tools.registry import all_tools
 DATA = Path(__file__).parent / "data"
 _GPU_NAMES = {
     "rtx3060-12gb": "RTX-3060-12GB", "rtx6000ada": "RTX-6000-Ada", "a6000": "RTX-A6000", "m3-max-128gb": "Apple-M3-Max",
-    "h20-96gb": "H20", "a800-80gb": "A100-SXM4-80GB", "gh200": "GH200-96GB", "dgx-spark": "GB10", "rtx3080": "RTX-3080",
+    "h20-96gb": "H20", "a800-80gb": "A800-SXM4-80GB", "gh200": "GH200-96GB", "dgx-spark": "GB10", "rtx3080": "RTX-3080",
     "2080ti-22gb": "RTX-2080-Ti",
 }  # fmt: skip
 

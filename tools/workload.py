@@ -340,6 +340,16 @@ def _offload(asked: Offload | bool | None) -> Offload:
     return "all" if asked is True else asked
 
 
+def _degrees(job: Job) -> str:
+    """The tensor-parallel degrees that divide both the GPUs and the attention heads, in words."""
+    heads = job.arch.n_heads or 0
+    fit = [str(n) for n in range(1, min(job.n_gpus, _MOST_TENSOR) + 1) if job.n_gpus % n == 0 and heads % n == 0]
+    return " or ".join((", ".join(fit[:-1]), fit[-1])) if len(fit) > 1 else fit[0]
+
+
+_MOST_TENSOR = 64  # GPUs of the largest NVLink domain that a power of two fills; beyond a node it rarely pays
+
+
 def _check(job: Job) -> None:
     shards = job.tp * job.pp * job.cp
     if job.n_gpus % shards:
@@ -347,7 +357,7 @@ def _check(job: Job) -> None:
             "layout_does_not_divide",
             f"{job.n_gpus} GPUs cannot be split into tensor {job.tp} x pipeline {job.pp} x context {job.cp}.",
             field="n_gpus",
-            hint="n_gpus must be a multiple of tp x pp x cp.",
+            hint=f"n_gpus must be a multiple of tp x pp x cp. On {job.n_gpus} GPUs tp can be {_degrees(job)}.",
             candidates=[str(max(1, job.n_gpus // shards) * shards)],
         )
     arch = job.arch
@@ -357,6 +367,7 @@ def _check(job: Job) -> None:
             "tp_does_not_divide_heads",
             f"Tensor parallel {job.tp} does not divide {arch.n_heads} attention heads of {arch.id}.",
             field="tp",
+            hint=f"It must divide the heads and the GPUs: on {job.n_gpus} GPUs tp can be {_degrees(job)}.",
             candidates=[str(degrees[-1])],
         )
     if arch.n_layers and job.pp > arch.n_layers:

@@ -18,6 +18,9 @@ from tools.registry import tool
 from tools.result import Assumption, Column, Fact, SourceRef, Table, ToolResult, Warn
 
 Outcome = Literal["works", "does_not_work", "unknown"]
+_NAMES = {
+    "minimum_cuda": "CUDA", "minimum_driver": "driver", "minimum_rocm": "ROCm", "minimum_torch": "PyTorch",
+}  # fmt: skip
 _MARK = {True: "yes", False: "no", None: "not decided"}
 
 
@@ -236,11 +239,24 @@ def _warnings(found: list[Check], setup: Setup) -> list[Warn]:
     return warnings
 
 
+def _agreement(found: list[Check]) -> str:
+    """What works with what: the named libraries, kernels and formats, else the versions."""
+    passed = [check for check in found if check.ok]
+    named = [check for check in passed if ": " in check.what]
+    if named:
+        return f"Yes, {' and '.join(check.what.partition(': ')[2] for check in named)} works with {named[0].have}"
+    return f"Yes, {' and '.join(passed[0].have.split(', '))} go together" if passed else "Yes, it works"
+
+
 def _refusal(check: Check) -> str:
+    """What does not go with what, and what it needs."""
     kind, _, name = check.what.partition(": ")
+    pair = " and ".join(check.have.split(", "))
     if name:
-        return f"{name} does not run here"
-    return f"{kind} do not go together"
+        return f"{name} does not run on {check.have}: it needs {check.need}."
+    if pair == check.have:
+        return f"{kind} do not go together ({check.have}): {check.need} is needed."
+    return f"{pair} do not go together: {check.need} is needed."
 
 
 def _say(
@@ -249,16 +265,21 @@ def _say(
     gpu = setup.gpu
     if failing:
         first = failing[0]
-        result.verdict = f"No: {_refusal(first)} ({first.have}; it needs {first.need})."
+        result.verdict = f"No: {_refusal(first)}"
     elif said is not None:
         result.verdict = f"The message means: {said.cause}."
     elif result.outcome == "works":
         limits = [check for check in found if check.fix]
-        result.verdict = "Yes, it works" + (", with a remark below." if limits else ".")
+        result.verdict = _agreement(found) + (", with a remark below." if limits else ".")
         result.next_steps += [check.fix for check in limits]
     elif gpu is not None:
-        parts = [f"[[{fact.id}]] ({fact.label})" for fact in result.facts if fact.name.startswith("minimum_")]
-        result.verdict = f"{gpu.id} needs at least " + ", ".join(parts) + "." if parts else "No fact decides this."
+        parts = [
+            f"{_NAMES.get(fact.name, fact.label or fact.name)} [[{fact.id}]]"
+            for fact in result.facts
+            if fact.name.startswith("minimum_")
+        ]
+        told = ", ".join(parts[:-1]) + " and " * bool(parts[:-1]) + "".join(parts[-1:])
+        result.verdict = f"{gpu.id} needs {told}, or later." if parts else "No fact decides this."
     else:
         result.verdict = "No fact that I hold decides this; name the card as well."
     if said is not None and failing:

@@ -93,7 +93,9 @@ def change(d: Decider) -> None:
     card = d.card()
     method = d.method() or methods_of(d)[0]
     count = d.count_of(card)
-    tool = "estimate_run" if card and d.state.get("task") != "inference" else "estimate_vram"
+    of_memory = d.turn.cues & {"fit", "vram", "question_of_truth"} and not d.turn.cues & {"time", "throughput", "cost"}
+    serves = d.state.get("task") == "inference"
+    tool = "estimate_run" if card and not serves and not of_memory else "estimate_vram"
     base = with_method(d.workload(tool, gpu=card, n_gpus=count or (1 if card else None)), method)
     for moment, value in (("before", found.before), ("after", found.after)):
         d.add(tool, {**base, found.argument: value}, "main", f"{moment};{found.argument}={value}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from advisor.llm.planner import grammar
 from advisor.llm.planner.act_memory import whole_model, with_method
@@ -10,12 +11,15 @@ from advisor.llm.planner.act_runs import BYTES_PER_PARAM, billions_of, fitting_c
 from advisor.llm.planner.decide import Decider, action
 from advisor.llm.planner.read_machine import BETWEEN_NODES, VAGUE_LINKS
 from knowledge.gpus import load_gpu
+from tools.prices import median_usd_per_gpu_hour
 
 _COMMON_CARD = "H100-SXM5"
 _PER_NODE = 8
 _HOURS_A_YEAR = 8760
 # A network rate; "GB/s" with a large B is one of memory or NVLink.
 _BIT_RATE = re.compile(r"\b\d+(?:\.\d+)? ?(?:Gb/s|Gbps|Gbit/s|gbps|gbit/s|Gbit|gbit)\b")
+# A rate of storage: bytes, so "GB/s", or "gb/s" where nobody keeps capitals, but not "Gb/s".
+_BYTE_RATE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s?(?:([MGT])i?B|([mgt])b)(?:ytes?)?/s")
 _CHEAPEST_SERVER = 20_000  # USD; a smaller sum beside "buy" is a budget or one card's price
 
 
@@ -26,8 +30,13 @@ _COMPARED_TOKENS = "100M"  # where no amount of data is named: more than start-u
 def compare(d: Decider) -> None:
     """Finished runs on the cards named, side by side; without a workload, the cards themselves."""
     cards = d.cards()
-    if len(cards) > 1 and d.model() is not None and "estimate_run" in d.tools and d.state.get("task") != "inference":
+    asks_price = d.turn.cues & {"price", "cost"}
+    if len(cards) < 2 and len(d.state.providers) > 1 and d.state.model is None and asks_price:
+        d.go("price")
+    elif len(cards) > 1 and d.model() is not None and "estimate_run" in d.tools and d.state.get("task") != "inference":
         compare_runs(d, cards[:_MOST_RUNS])
+        for card in cards[:3] if "fit" in d.turn.cues else ():  # "doable on A, or do I book B?"
+            d.add("estimate_vram", d.workload("estimate_vram", gpu=card, n_gpus=d.count_of(card)), "line", card)
         if not (d.state.get("tokens") or d.state.get("samples")):  # more than money is compared
             d.add("compare_gpus", {"gpus": cards[:5]}, "line")
         d.whole = True
@@ -57,7 +66,8 @@ def compare_runs(d: Decider, cards: list[str]) -> None:
     data = {} if named else {"tokens": _COMPARED_TOKENS}
     for card in cards:
         count = d.count_of(card) or (fitting_count(d, card, method) if not _singular(d, card) else 1)
-        arguments = {**d.workload("estimate_run", gpu=card, n_gpus=count), **data}
+        price = d.state.get("card_prices", {}).get(card) or d.state.get("price_usd")
+        arguments = {**d.workload("estimate_run", gpu=card, n_gpus=count, price=price), **data}
         d.add("estimate_run", with_method(arguments, method), "main", card)
 
 
@@ -81,37 +91,48 @@ def _singular(d: Decider, card: str) -> bool:
 @action("parallelism")
 def parallel(d: Decider) -> None:
     """Layouts that fit, ranked; without a workload, what the knowledge base says."""
-    if d.model() is None:
+    extra: dict[str, Any] = {}
+    if d.state.model is None and d.state.get("tp") and (d.state.get("n_gpus") or 1) > 1:
+        extra["model"] = _TYPICAL  # which degrees divide the GPUs is the same for most models
+        d.notes.append("assumed_model_size")
+    elif d.model() is None:
         d.know()
         d.compare_named()
         return
     card = d.card(_COMMON_CARD)
     count = d.count_of(card) or d.state.get("n_gpus") or _PER_NODE
     if count > 1:
-        d.add("plan_parallelism", d.workload("plan_parallelism", gpu=card, n_gpus=count))
-    d.add("estimate_vram", d.workload("estimate_vram", gpu=card, n_gpus=count), "side")
+        d.add("plan_parallelism", d.workload("plan_parallelism", gpu=card, n_gpus=count, **extra))
+    d.add("estimate_vram", d.workload("estimate_vram", gpu=card, n_gpus=count, **extra), "side")
     d.know("side")
 
 
 @action("interconnect")
 def network(d: Decider) -> None:
     """Whether the links suffice for a workload; else facts about the links."""
-    if d.model() is None:
+    extra: dict[str, Any] = {}
+    if d.state.model is None and _asks_need(d):
+        big = load_gpu(str(d.card())).tier == "datacenter"
+        extra = {"model": _COMMON_SIZE, "method": d.method() or ("full" if big else "lora")}
+        d.notes.append("assumed_model_link")
+    elif d.model() is None:
         d.know()
         d.compare_named()
         return
     card, nodes = d.card(_COMMON_CARD), d.state.get("n_nodes") or 0
     count = d.count_of(card) or d.state.get("n_gpus") or _PER_NODE * (nodes or 2)
+    count = max([count, *d.state.get("counts", ())])
     if count < nodes:
         count = _PER_NODE * nodes
     named = [name for name in d.state.get("links", []) if name.startswith(BETWEEN_NODES) and name not in VAGUE_LINKS]
     rate = _BIT_RATE.search(d.turn.text)
-    extra = {}
     if str(d.state.get("intra_link", "")).startswith("NVLink") and not load_gpu(str(card)).nvlink_bytes_per_s:
         extra["intra_link"] = "PCIe"  # what joins these cards; the answer says that they have no NVLink
         d.notes.append("premise_nvlink")
     for link in named if len(named) > 1 else (d.state.get("inter_link") or (rate and rate[0]) or None,):
         each = max(1, count // (nodes or 2)) if link and count <= _PER_NODE else None  # "two boxes over 10GbE"
+        if _needs_nvlink(d):  # what the job does without it
+            extra["intra_link"] = "PCIe"
         arguments = {
             "gpus_per_node": each,
             **d.workload("check_interconnect", gpu=card, n_gpus=count, inter_link=link, **extra),
@@ -120,24 +141,56 @@ def network(d: Decider) -> None:
     d.know("side")
 
 
+_COMMON_SIZE = "8B"  # where commands are asked for and no model is named
+_TYPICAL = "70B"  # where the answer hangs on the machines and only its scale on the model
+
+
+def _needs_nvlink(d: Decider) -> bool:
+    """Whether NVLink is asked for by those who may do without it."""
+    named = d.turn.get("intra_link") == "NVLink" and not d.turn.get("inter_link")
+    return named and grammar.named("needed").search(d.turn.lower) is not None
+
+
+def _asks_need(d: Decider) -> bool:
+    """Whether a link is asked about for cards that are named, several of them, with no model."""
+    card = d.card()
+    several = (d.count_of(card) or 1) > 1 or (d.state.get("n_nodes") or 1) > 1
+    asks = d.turn.cues & {"link_enough"} or ("concept" in d.turn.cues and d.turn.cues & {"network"})
+    return bool(card and several and asks and not d.turn.cues & {"bandwidth_ask", "inference", "hang", "oom"})
+
+
 @action("storage", "checkpoint")
 def storage(d: Decider) -> None:
     """Checkpoint bytes and interval where a model is named; else what the knowledge base says."""
+    extra: dict[str, Any] = {}
     if d.model() is None:
-        d.know()
-        d.compare_named()
-        return
-    d.add("plan_checkpoints", d.workload("plan_checkpoints", gpu=d.card()))
+        if d.state.model is not None or not (d.state.get("mtbf_hours") and "checkpoint_plan" in d.turn.cues):
+            d.know()
+            d.compare_named()
+            return
+        extra["model"] = _TYPICAL
+        d.notes.append("assumed_model_size")
+    d.add("plan_checkpoints", d.workload("plan_checkpoints", gpu=d.card(), **_saving(d), **extra))
     if "oom" in d.turn.cues or d.state.methods:
         d.add("estimate_vram", d.workload("estimate_vram", gpu=d.card()), "line")
     d.know("side")
+
+
+def _saving(d: Decider) -> dict[str, Any]:
+    """What the message says of the run and of where it writes."""
+    rate = _BYTE_RATE.search(d.turn.text)
+    return {
+        "write_bandwidth": f"{rate[1]} {(rate[2] or rate[3]).upper()}B/s" if rate else None,
+        "mtbf_hours": d.state.get("mtbf_hours"),
+        "run_hours": d.state.get("deadline_hours") or d.state.get("hours"),
+    }
 
 
 @action("spot")
 def spot(d: Decider) -> None:
     """Spot against on-demand."""
     if d.model() is not None:
-        arguments = d.workload("plan_checkpoints", gpu=d.card(_COMMON_CARD), billing="spot", spot=True)
+        arguments = d.workload("plan_checkpoints", gpu=d.card(_COMMON_CARD), **_saving(d))
         d.add("plan_checkpoints", arguments)
         if d.state.get("tokens") or d.state.get("samples"):
             d.go("time")
@@ -150,26 +203,55 @@ def spot(d: Decider) -> None:
 def onprem(d: Decider) -> None:
     """Owning against renting."""
     state, card = d.state, d.card(_COMMON_CARD)
+    if "onprem" not in d.turn.cues and _other_than_owning(d):
+        return
+    counted = next((gpu for gpu in state.gpus if gpu.count and gpu.argument), None)
+    if counted is not None:  # of two cards named, the one with a count is the machine
+        card = counted.argument
     nodes = state.get("n_nodes") or 0
+    count = d.count_of(card)
     colo = state.get("colo_usd_per_kw_month")
     hours, money = state.get("hours") or 0, state.get("budget_usd") or 0
     years = hours / _HOURS_A_YEAR if hours >= _HOURS_A_YEAR / 12 else None
     server = load_gpu(str(card)).tier == "datacenter"
     arguments = {
         "gpu": card,
-        "n_gpus": d.count_of(card) or state.get("n_gpus") or (_PER_NODE if server else 1) * (nodes or 1),
+        "n_gpus": count or state.get("n_gpus") or (_PER_NODE if server else 1) * (nodes or 1),
         "utilisation": state.get("utilisation"),
         "years": state.get("years") or years,
-        "cloud_price": state.get("price_usd"),
+        "cloud_price": _a_gpu_hour(d, str(card), count),
         "server_price": money if money >= _CHEAPEST_SERVER else None,
         "provider": state.providers[0] if state.providers else None,
         "power_price": state.get("power_price"),
         "colo_usd_per_kw_month": colo,
     }
+    if arguments["server_price"] and state.get("budget_each"):
+        arguments["server_price"] *= nodes if nodes > 1 else arguments["n_gpus"]
     d.add("compare_ownership", arguments)
     if d.model() is not None:
         d.go("fit")
     d.know("side")
+    d.whole = True  # the prices of renting are part of it
+
+
+_DEAREST = 2.5  # times its median price that nobody asks for one card: such a price is that of the machine
+
+
+def _a_gpu_hour(d: Decider, card: str, count: int | None) -> float | None:
+    """The price of renting by GPU-hour: "8x A100 at 8.5/h" is the machine's."""
+    price: float | None = d.state.get("price_usd")
+    usual = median_usd_per_gpu_hour(card) if price and count and count > 1 else None
+    return price / count if price and count and usual and price > _DEAREST * usual.usd_per_gpu_hour else price
+
+
+def _other_than_owning(d: Decider) -> bool:
+    """Rules on where data may be ask for offers in a place."""
+    cues, cards = d.turn.cues, [gpu.argument for gpu in d.turn.gpus if gpu.argument]
+    if "deployment_rules" in cues and cards:
+        d.know()
+        prices(d, "main")
+        return True
+    return False
 
 
 _FLASH_3 = re.compile(r"flash[ -]?att\w*[ -]?3|\bfa ?-?3\b")
@@ -204,13 +286,17 @@ def driver(d: Decider) -> None:
 @action("launch")
 def launch(d: Decider) -> None:
     """Commands and configuration."""
-    if d.model() is None:
-        d.question = "ask_model"
+    extra: dict[str, Any] = {}
+    if d.state.model is None:
+        extra["model"] = _COMMON_SIZE
+        d.notes.append("assumed_model_launch")
+    elif d.model() is None:
+        d.know()
         return
     card = d.card(_COMMON_CARD)
     if not d.cards():
         d.notes.append("took_card")
-    d.add("launch_plan", d.workload("launch_plan", gpu=card, launcher=d.state.get("launcher")))
+    d.add("launch_plan", d.workload("launch_plan", gpu=card, launcher=d.state.get("launcher"), **extra))
 
 
 @action("concept")

@@ -17,9 +17,13 @@ from advisor.llm.planner.decide import (
     fields,
 )
 from advisor.llm.planner.mentions import COMPUTED
+from advisor.llm.planner.plan import Part
 from advisor.llm.planner.slots import Slots
+from knowledge.gpus import load_gpu
 from knowledge.models import load_model
+from knowledge.search import closeness
 
+_CLOSE = 0.95  # of the words, from which an article answers what would else be asked back for its model
 LONGEST = 100_000_000  # tokens in a sample, as the tools take them
 
 _LADDERS = {
@@ -43,6 +47,9 @@ def memory(d: Decider) -> None:
         if cue in d.turn.cues:
             _ladder(d, argument, values, cards[0])
             return
+    if d.state.get("variants"):
+        _variants(d, cards[0])
+        return
     sizes: list[Any] = [m.argument for m in d.state.models if m.kind in COMPUTED and m.argument][:_MOST_SIZES]
     if len(sizes) == 1:
         sizes = [d.model()]
@@ -56,6 +63,16 @@ def memory(d: Decider) -> None:
                     d.add("estimate_vram", {**with_method(base, method), "model": size}, "main", about)
         if len(cards) == len(methods) == len(sizes) == 1:
             _span(d, with_method(base, methods[0]))
+
+
+def _variants(d: Decider, card: str | None) -> None:
+    """The two values of one choice that the message sets against each other."""
+    name, pair = d.state.get("variants")
+    base = d.workload("estimate_vram", gpu=card, n_gpus=_count(d, card))
+    method = methods_of(d)[0] if d.state.methods or name == "lora_rank" else "full" if name == "optimizer" else "lora"
+    for value in pair:
+        about = f"{name}={value}" if name != "optimizer" else str(value)
+        d.add("estimate_vram", {**with_method(base, method), name: value}, "main", about)
 
 
 def _count(d: Decider, card: str | None) -> int | None:
@@ -90,6 +107,8 @@ def methods_of(d: Decider) -> list[str | None]:
         return ["full", "lora", "qlora"]
     if state.methods:
         return list(state.methods[:3])
+    if d.component() in ("optimizer_states", "gradients"):  # asked for alone: those of the whole model are meant
+        return ["full"]
     if state.get("task") == "inference":
         return [None]
     if whole_model(d):
@@ -126,6 +145,8 @@ def _without_model(d: Decider) -> None:
     of_versions = state.gpus and (state.get("precision") or state.get("attention")) and not state.methods
     if _impossible(state):
         d.question = "bad_values"
+    elif "card_use" in cues and d.cards():
+        card_use(d)
     elif "biggest_model" in cues:
         d.go("biggest_model")
     elif of_versions and "tflops" not in cues:
@@ -139,14 +160,56 @@ def _without_model(d: Decider) -> None:
         d.notes.append("assumed_model")
         d.add("select_gpu", {"model": "70B", "method": "qlora"})
     else:
+        if "?" in d.turn.text and closeness(d.turn.topic()) >= _CLOSE:  # an article answers it
+            d.know()
+            d.compare_named()
+            return
         partly = state.gpus or state.methods or state.get("gpu_memory_gb")
         d.question = "ask_model" if partly else "ask_what"
+        if d.cards() and not state.get("tokens"):  # what the card holds narrows the question down
+            _sizes(d, d.cards()[0], d.method() or "qlora", "side")
+
+
+# Sizes to try, and bytes a parameter that choose which of them to ask the tool about (it then says what is needed).
+_SIZES_B = (0.5, 1, 3, 8, 14, 32, 70, 120, 200, 405)
+_BYTES_PER_PARAM = {"qlora": 0.7, "lora": 2.2, "dora": 2.2, "full": 17.0}
+_SIZES_TRIED = 3
+_METHODS = ("qlora", "lora", "full")
+
+
+@action("card_use")
+def card_use(d: Decider) -> None:
+    """What a card is good for where no model is named: the largest model of each method beside its data sheet."""
+    card = next(iter(d.cards()), None)
+    if card is None or d.state.model is not None:
+        d.go("fit")
+        return
+    method = d.method()
+    for name in (method,) if method in _METHODS else _METHODS:
+        _sizes(d, card, name, "main")
+    d.add("compare_gpus", {"gpus": [card]}, "side")
+    d.whole = True
+
+
+def _sizes(d: Decider, card: str, method: str, part: Part) -> None:
+    """The estimate for the sizes around what the card's memory may hold by this method."""
+    count = d.count_of(card) or 1
+    memory = load_gpu(card).marketed_memory_gb * count
+    share = _BYTES_PER_PARAM.get(method, _BYTES_PER_PARAM["full"])
+    fits = sum(size * share <= memory for size in _SIZES_B)
+    first = min(max(0, fits - 2), len(_SIZES_B) - _SIZES_TRIED)
+    base = d.workload("estimate_vram", gpu=card, n_gpus=count, method=method, activation_checkpointing="full")
+    for size in _SIZES_B[first : first + _SIZES_TRIED]:
+        d.add("estimate_vram", {**base, "model": f"{size:g}B"}, part, f"size={size:g}B")
 
 
 def _impossible(state: Slots) -> bool:
     """Whether a length or batch cannot be; with a model the tool says so itself."""
     length, batch = state.get("seq_len", 1), state.get("micro_batch", 1)
     return isinstance(batch, str) or batch < 1 or not 1 <= length <= LONGEST
+
+
+_SPLITS = (2, 4, 8, 16)
 
 
 @action("inference")
@@ -159,7 +222,15 @@ def inference(d: Decider) -> None:
     card = d.card()
     base = d.workload("estimate_vram", gpu=card, task="inference", n_gpus=d.count_of(card))
     base.pop("method", None)
+    count = base.get("n_gpus") or 1
+    if count in _SPLITS and not d.state.get("tp"):  # serving on several cards splits the weights over them
+        base["tp"] = count
     precisions = d.state.get("precisions") or ["bf16", "int4"]
+    if card and d.count_of(card) is None and "how_many" in d.turn.cues:
+        for count in (1, 2, 4, 8, 16):
+            arguments = {**base, "n_gpus": count, "tp": count, "precision": precisions[0]}
+            d.add("estimate_vram", arguments, "ladder", f"n_gpus={count}")
+        return
     for precision in precisions[:3]:
         d.add("estimate_vram", {**base, "precision": precision}, "main", precision)
     d.know("side")

@@ -8,7 +8,7 @@ from typing import Any
 from advisor.llm.planner import grammar
 from advisor.llm.planner.act_memory import methods_of, whole_model, with_method
 from advisor.llm.planner.decide import ADAPTERS, LARGE_DATA, TALK, Decider, action, billions
-from advisor.llm.planner.mentions import ModelMention
+from advisor.llm.planner.mentions import COMPUTED, ModelMention
 from advisor.llm.planner.plan import Limit, Part
 from knowledge.gpus import load_gpu
 from knowledge.models import load_model
@@ -31,7 +31,9 @@ _COMMON_CARDS = ["H100-SXM5", "A100-SXM4-80GB"]
 def choose(d: Decider) -> None:
     """Which card and how many: ranked plans with the bill that decides them, or the count where a card is named."""
     cards, many = d.cards(), "how_many" in d.turn.cues
-    if d.state.model is None:
+    if not cards and d.turn.cues & {"own_card"} and d.model() is not None and not d.state.get("tokens"):
+        _buy(d)
+    elif d.state.model is None:
         _choose_without_model(d, cards)
     elif d.model() is None:
         d.know()
@@ -40,7 +42,7 @@ def choose(d: Decider) -> None:
         d.add("select_gpu", with_method(d.workload("select_gpu"), d.method() or run_methods(d)[0]), "line")
     elif len(cards) == 1 and many:
         base = {"method": "full", **d.workload("estimate_vram", gpu=cards[0])}
-        for count in next(counts for most, counts in _COUNTS if _default_count(d) <= most):
+        for count in next(counts for most, counts in _COUNTS if default_count(d) <= most):
             d.add("estimate_vram", {**base, "n_gpus": count}, "ladder", f"n_gpus={count}")
         if "estimate_run" in d.tools and (d.state.get("tokens") or d.state.get("samples")):
             time(d)
@@ -52,6 +54,19 @@ def choose(d: Decider) -> None:
         d.go("compare")
     else:
         _select(d)
+
+
+def _buy(d: Decider) -> None:
+    """A card to own: what people put under a desk side by side, and what each size named needs by each method."""
+    sizes = [m.argument for m in d.state.models if m.kind in COMPUTED and m.argument][:3]
+    methods = [method for method in d.state.methods if method in (*ADAPTERS, "full")][:2] or ["qlora", "lora"]
+    base = d.workload("estimate_vram")
+    for size in sizes or [base["model"]]:
+        for method in methods:
+            d.add("estimate_vram", {**with_method(base, method), "model": size}, "main", f"{size} {method}")
+    d.add("compare_gpus", {"gpus": _FOR_A_DESK}, "side")
+    d.know("side")
+    d.whole = True
 
 
 def _choose_without_model(d: Decider, cards: list[str]) -> None:
@@ -121,15 +136,15 @@ def _tokens_in_time(d: Decider, card: str) -> None:
     """The most tokens that a count of cards sees in a time."""
     limit = Limit("run_hours", float(d.state.get("deadline_hours") or d.state.get("hours")), "the time")
     values = ("100M", "300M", "1B", "3B", "10B", "30B", "100B", "300B", "1T")
-    count = d.count_of(card) or _default_count(d)
+    count = d.count_of(card) or default_count(d)
     _ladder(d, limit, "tokens", values, gpu=card, n_gpus=count, method=d.method() or "pretrain")
 
 
 def _tokens_for_money(d: Decider, card: str) -> None:
     """The most tokens that a budget buys."""
     limit = Limit("run_cost", float(d.state.get("budget_usd")), "the budget")
-    values = ("3M", "10M", "30M", "100M", "300M", "1B", "3B", "10B")
-    _ladder(d, limit, "tokens", values, gpu=card, n_gpus=d.count_of(card) or _default_count(d))
+    values = ("3M", "10M", "30M", "100M", "300M", "1B", "3B", "10B", "30B")
+    _ladder(d, limit, "tokens", values, gpu=card, n_gpus=d.count_of(card) or default_count(d))
 
 
 def _model_for_money(d: Decider, card: str) -> None:
@@ -164,7 +179,7 @@ def time(d: Decider) -> None:
     if state.model is None:
         if state.get("gpu_hours") and "biggest_model" in d.turn.cues:
             biggest_model(d)
-        elif state.get("gpu_hours") or state.get("hours"):
+        elif state.get("gpu_hours") or (state.get("hours") and not d.turn.cues & TALK):
             price(d)
         elif d.turn.cues & TALK or "slow" in d.turn.cues:
             d.know()
@@ -176,17 +191,21 @@ def time(d: Decider) -> None:
         d.know()
         return
     cards = d.cards()
+    if cards and "how_many" in d.turn.cues and state.get("deadline_hours") and not d.count_of(cards[0]):
+        _in_time(d, cards[0])
+        d.whole = True
+        return
     asks_tokens = "how_many_tokens" in d.turn.cues and not state.get("tokens") and not state.get("samples")
     if cards and asks_tokens and (state.get("deadline_hours") or state.get("hours")):
         _tokens_in_time(d, cards[0])
         return
-    counts = [d.count_of(card) or (_default_count(d) if d.plural(card) else None) for card in cards]
+    counts = [d.count_of(card) or (default_count(d) if d.plural(card) else None) for card in cards]
     if not cards and state.gpus:  # only cards that the tables do not hold: no other card's hours for them
         d.know()
         return
     if not cards:
         cards = _COMMON_CARDS
-        counts = [state.get("n_gpus") or _default_count(d)] * len(cards)
+        counts = [state.get("n_gpus") or default_count(d)] * len(cards)
     methods = run_methods(d)
     for card, count in list(zip(cards, counts, strict=True))[:4]:
         base = d.workload("estimate_run", gpu=card, n_gpus=count)
@@ -219,7 +238,7 @@ def run_methods(d: Decider) -> list[str | None]:
     return ["full", "qlora"] if both else ["full"]
 
 
-def _default_count(d: Decider) -> int:
+def default_count(d: Decider) -> int:
     """GPUs for a run without a count: what holds the states on 80 GB cards, and a node at least for much data."""
     method = d.method() or ("pretrain" if (d.state.get("tokens") or 0) >= LARGE_DATA else "full")
     share = BYTES_PER_PARAM.get(method, BYTES_PER_PARAM["full"])
@@ -254,9 +273,12 @@ def cost(d: Decider) -> None:
     """The bill of a run; without a run, prices."""
     state = d.state
     if state.model is not None and d.model() is not None:
-        if state.get("budget_usd") and d.cards() and not (state.get("tokens") or state.get("samples")):
-            _tokens_for_money(d, d.cards()[0])
-            prices(d, "side")
+        asks_tokens = d.cards() or "how_many_tokens" in d.turn.cues
+        if state.get("budget_usd") and asks_tokens and not (state.get("tokens") or state.get("samples")):
+            _tokens_for_money(d, d.card(_COMMON_CARDS[0]) or "")
+            if d.cards():
+                prices(d, "side")
+            d.whole = True
             return
         ranked = "select_gpu" in d.tools and ("which_gpu" in d.turn.cues or bool(state.get("budget_usd")))
         if ranked and not d.cards():  # who asks which card, or names a sum, wants the ranking before any one run
@@ -289,7 +311,9 @@ def cost(d: Decider) -> None:
 def price(d: Decider) -> None:
     """Dated offers."""
     state, cues = d.state, d.turn.cues
-    if state.gpus or state.providers or state.get("gpu_memory_gb"):
+    if state.gpus and not d.cards():  # only cards that the tables do not hold: no other card's prices for them
+        d.question = "ask_model"
+    elif state.gpus or state.providers or state.get("gpu_memory_gb"):
         prices(d, "main")
     elif d.calls:
         pass  # figures of the job are there; a list of every card's price would drown them

@@ -61,7 +61,7 @@ def asked_of(turn: Slots, state: Slots) -> str:
         return "host_memory"
     if computed and change_of(turn, state) is not None:
         return "change"
-    if state.gpus and grammar.seen("spot_against", turn.lower):
+    if state.gpus and grammar.seen("spot_against", turn.lower) and _of_a_run(turn):
         return "spot_or_not"
     if state.gpus and grammar.seen("reserved_against", turn.lower):
         return "onprem"
@@ -70,6 +70,12 @@ def asked_of(turn: Slots, state: Slots) -> str:
     if grammar.seen("grows", turn.lower) and "storage" not in turn.cues:
         return "oom"
     return ""
+
+
+def _of_a_run(turn: Slots) -> bool:
+    """Whether a run is spoken of, or nothing else: "an hour on spot and on demand, cheapest providers" asks prices."""
+    timed = turn.models or turn.methods or {"hours", "deadline_hours", "tokens", "samples"} & turn.values.keys()
+    return bool(timed) or "price" not in turn.cues or _named("a_run").search(turn.lower) is not None
 
 
 def _judges(turn: Slots) -> bool:
@@ -142,6 +148,8 @@ def _efficiency_told(turn: Slots) -> tuple[float, int, int] | None:
 def _asks_power(turn: Slots, state: Slots) -> bool:
     if not (turn.gpus or state.gpus or state.model) or _named("owned").search(turn.lower):
         return False
+    if not turn.gpus and turn.cues & {"which_gpu", "how_many"}:
+        return False  # "what card should I get? the supply has 850 W": the choice is asked for
     return grammar.seen("power", turn.lower) is not None
 
 
@@ -163,7 +171,7 @@ def change_of(turn: Slots, state: Slots) -> Change | None:
     if counts and counts[1] != counts[2] and min(int(counts[1]), int(counts[2])) >= 1:
         return Change("n_gpus", int(counts[2]), int(counts[1]))
     match = grammar.seen("from_to", turn.lower)
-    if match:
+    if match and not _named("other_unit").match(turn.lower[match.end() :]):
         word = match[1] or match[4] or match[7] or ""
         before, after = (int(match[at]) * (1024 if match[at + 1] else 1) for at in (2, 5))
         argument = _argument(word)
@@ -172,6 +180,8 @@ def change_of(turn: Slots, state: Slots) -> Change | None:
         if argument == "" and min(before, after) >= _SHORTEST_LENGTH:
             argument = "seq_len"
         return Change(argument, before, after) if argument and before >= 1 and before != after else None
+    if match:
+        return None
     match = grammar.seen("changed", turn.lower)
     argument = _argument(match[2]) if match else ""
     if not match or not argument:

@@ -12,6 +12,7 @@ from advisor.llm.planner import grammar
 MAX_PROSE = 6_000  # characters of the asker's own words that are read; a longer message is cut in the middle
 MAX_LOG = 20_000
 
+_SPACED = str.maketrans({"\x00": " ", "\uff0c": ", ", "\u3001": ", "})  # a full-width comma parts no thousands
 _SECRETS = re.compile(
     r"""(?x)
     \bhf_[A-Za-z0-9]{8,} | \bsk-[A-Za-z0-9_\-]{8,} | \bxox[abeoprs]-[A-Za-z0-9\-]{6,} | \bxapp-[A-Za-z0-9\-]{6,}
@@ -79,7 +80,7 @@ def clean(text: str) -> Cleaned:
     cut = len(text) > MAX_PROSE + MAX_LOG
     if cut:
         text = text[: MAX_PROSE + MAX_LOG // 2] + "\n" + text[-MAX_LOG // 2 :]
-    text = unicodedata.normalize("NFKC", text.replace("\x00", " "))
+    text = unicodedata.normalize("NFKC", text.translate(_SPACED))
     text = "".join(char if char.isprintable() or char in "\n\t" else " " for char in text)
     text, secrets = redact(text)
     text = _HUB.sub(r" \1 ", text)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
+from advisor.llm.planner import grammar
 from advisor.llm.planner.mentions import COMPUTED
 from advisor.llm.planner.page import number
 from advisor.llm.planner.passage import on_point
@@ -23,6 +24,7 @@ from tools.registry import get_tool, tool_names
 MAX_CALLS = 15  # a turn may make sixteen
 TYPICAL_ROW_TOKENS = 512  # instruction data: Alpaca's rows average about 130 tokens, long chats over a thousand
 LARGE_DATA = 1e9  # tokens from which a run without a method is taken for pretraining
+_NEAR = 0.4  # of a message's words, models, cards and numbers aside, that an article must speak of to stand beside sums
 PREFERENCE = ("dpo", "grpo", "ppo", "orpo", "kto", "reward")
 ADAPTERS = ("qlora", "lora", "dora")
 # Without a model these cues make a message a question to the knowledge base, not one that lacks a slot.
@@ -51,12 +53,15 @@ _STATED = (
     "samples", "epochs", "tokens_per_sample", "mfu", "idle_share", "gpus_per_node", "inter_link", "intra_link",
     "billing", "region",
 )  # fmt: skip
-# What to look up for a model kind that no sum is made for.
+# What to look up for a model kind that no sum is made for, and for what people ask in other words than articles use.
 _TOPICS = {
     "vision": "convolutional vision model training: memory and data loading",
     "diffusion": "diffusion model training memory, activations by resolution",
     "robotics": "other model kinds: convolutional, diffusion, robot policies",
+    "bits": "network ports in Gb/s and GB/s: NVLink, PCIe, InfiniBand, RoCE and EFA",
+    "count_rule": "odd number of GPUs, any number of cards, data parallel",
 }
+_TOPIC_CUES = ("count_rule",)
 # The usual card of each size, tried before any other of it.
 _USUAL_CARDS = (
     "RTX-4090", "A100-SXM4-80GB", "A100-SXM4-40GB", "RTX-A6000", "RTX-5090", "RTX-3060-12GB", "RTX-4060-Ti-16GB",
@@ -94,6 +99,7 @@ class Decider:
         self.calls: list[Call] = []
         self.notes: list[str] = []
         self.question = ""
+        self.subject = next((_TOPICS[cue] for cue in _TOPIC_CUES if cue in turn.cues), "")  # to search for instead
         self.stand_in = ""
         self.limit: Limit | None = None
         self.whole = False  # what was planned answers all that was asked
@@ -110,16 +116,20 @@ class Decider:
         if model is not None and model.kind == "closed":  # nothing to compute or to look up: say so
             return Plan(reply="ask_what", status="needs_input", unknown_models=unknown_models)
         goals = self.goals[:3]
-        if sum(m.kind in COMPUTED for m in self.turn.models) > 2 and "vram" not in goals:
+        several = sum(m.kind in COMPUTED for m in self.turn.models) > 2
+        if several and "vram" not in goals and goals[:1] != ("gpu_select",):
             goals = ("vram",)  # a table of sizes is asked for; hours of each would drown it
+        self.subject = next((_TOPICS[premise.attribute] for premise in wrong if not premise.gpu), self.subject)
         for goal in goals:
             if not self.whole:
                 ACTIONS[goal](self)
         for premise in wrong:
-            self.add("compare_gpus", {"gpus": [premise.gpu]}, "premise")
+            if premise.gpu:
+                self.add("compare_gpus", {"gpus": [premise.gpu]}, "premise")
         # Of a job that the message itself names, tools say why; "what is MFU?" after it asks for words.
         figures = computed and bool(self.turn.models or self.turn.gpus) and self.goals[:1] and self.goals[0] in NUMERIC
-        if (self.turn.cues & {"why", "question_of_truth"} or unknown_models) and self.goals:
+        explains = self.turn.cues & {"why", "question_of_truth"} and not self.turn.get("variants")
+        if (explains or unknown_models or self.subject) and self.goals:
             self.know("side", explained=not self.whole and not figures)
         calls = self._unique()
         status = "answered" if calls and not self.question else "needs_input"
@@ -153,7 +163,7 @@ class Decider:
                 return
             tool = _FALLBACKS.get(tool, "search_knowledge")
         if tool == "search_knowledge":
-            arguments = {"query": self.query()}
+            arguments = {"query": self.query(), "limit": None if part == "main" else 1}
         elif tool != asked:
             arguments = {**self.workload(tool), **arguments}
             if tool in ("estimate_vram", "estimate_run", "select_gpu") and "model" not in arguments:
@@ -166,7 +176,9 @@ class Decider:
 
         ``explained``: an explanation is asked for outright, or a failure described, so that any close passage may help.
         """
-        if part == "side" and not explained and not on_point(self.query(), self.turn):
+        model = self.state.model
+        sought = explained or self.subject or (model is not None and model.kind == "unmodelled")
+        if part == "side" and not sought and not on_point(self.query(), self.turn):
             return
         self.add("search_knowledge", {}, part)
 
@@ -178,6 +190,8 @@ class Decider:
 
     def query(self) -> str:
         """The words to search with: the message without a log, cut to a sentence or two."""
+        if self.subject:
+            return self.subject
         mention = self.state.model
         if mention is not None and mention.kind == "unmodelled" and not self.turn.cues & {"why", "driver", "network"}:
             return _TOPICS.get(str(mention.topic), "") or self.turn.text[:300]
@@ -205,6 +219,10 @@ class Decider:
         shape = {name: self.state.get(name) for name in _SHAPE if self.state.get(name)}
         return {"params_b": billions(mention.argument), **shape} if shape else mention.argument
 
+    def component(self) -> str | None:
+        """The part of the memory bill that the message asks for by name."""
+        return grammar.first("workload", "components", self.turn.lower) if "vram" in self.turn.cues else None
+
     def method(self) -> str | None:
         """The first method that a workload can have; preference methods win over the adapter they train."""
         methods = self.state.methods
@@ -227,7 +245,7 @@ class Decider:
             arguments["precision"] = None  # said of the base or of the compute; the method implies it
         if state.providers:
             arguments |= {"provider": state.providers[0], "providers": list(state.providers)}
-        if state.get("price_usd") is not None and state.get("price_currency", "USD") == "USD":
+        if state.get("price_usd") is not None and state.get("price_currency", "USD") == "USD" and self.cards():
             arguments["price"] = state.get("price_usd")
         arguments["budget"] = state.get("budget_usd")
         whole = state.get("cap_of_machine", False)

@@ -18,7 +18,8 @@ def goals_of(turn: Slots, state: Slots, earlier: tuple[str, ...]) -> tuple[str, 
     if earlier and earlier[0] in _RUNS and turn.values.keys() & _TERMS and "?" not in turn.lower:
         return earlier  # "we pay $1.10 per GPU hour", "it must be done in 2 hours": terms of the run spoken of
     several = state.get("n_gpus", 1) > _ONE_NODE or state.get("n_nodes", 1) > 1 or "nodes" in turn.cues
-    if own and own[0] in ("fit", "vram") and "inter_link" in turn.values and several:
+    weak = own and (own[0] in ("fit", "vram") or (own[0] == "concept" and state.model is not None))
+    if weak and "inter_link" in turn.values and several:
         # "full fine-tune 7B on 16 H100 over 100GbE, ok?"; the "gig" of a link asks for no memory
         return ("interconnect", "fit") if own[0] == "fit" and "fit" in turn.cues else ("interconnect",)
     if earlier and _only_changes(turn, own):
@@ -54,6 +55,12 @@ def _only_changes(turn: Slots, own: tuple[str, ...]) -> bool:
 _SHORT = 60  # characters; longer messages are questions of their own
 
 
+def _defines(turn: Slots) -> frozenset[str]:
+    """Whether a term is asked for: "what is MFU?"."""
+    named = turn.models or turn.gpus
+    return frozenset(("explain",)) if "why" in turn.cues and not named and "time" not in turn.cues else frozenset()
+
+
 # Failures that the tool for memory errors reads as well, and says that they are none.
 _CRASHES = ("watchdog caught", "is killed by signal", "illegal memory access")
 
@@ -68,6 +75,8 @@ def _ordered(turn: Slots, state: Slots) -> tuple[str, ...]:
     if not intents:
         return ()
     first = intents[0]
+    if first == "time" and "throughput" in cues and "explain" in cues | _defines(turn) and not turn.values:
+        first = "concept"  # "what is MFU?"
     if first == "oom" and not turn.log:
         # "X ooms on Y, why" is a fit question with a reason asked for.
         first = "parallelism" if "parallel" in cues and turn.model is None else "oom"

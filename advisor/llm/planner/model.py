@@ -107,7 +107,7 @@ def decide(state: Slots, turn: Slots, goals: tuple[str, ...], context: bool, too
 
 
 def _decided(state: Slots, turn: Slots, goals: tuple[str, ...], context: bool, tools: tuple[str, ...]) -> Plan:
-    if "greeting" in turn.cues and not turn.models:
+    if turn.cues & {"greeting", "about_me"} and not turn.models and not context:
         return Plan(reply="greeting")
     if "thanks" in turn.cues and not turn.models:
         return Plan(reply="thanks")
@@ -119,13 +119,23 @@ def _decided(state: Slots, turn: Slots, goals: tuple[str, ...], context: bool, t
     if kind and (kind in always or not (turn.models or turn.methods or turn.values.get("tokens")) or kind == "gaming"):
         return Plan(reply=kind, status="declined", goal="out_of_scope")
     if not ours and not context and set(goals) <= _ANYONES:
-        if turn.cues & {"follow_up", "same_again", "change_only"}:
+        if turn.cues & {"follow_up", "same_again", "change_only"} or _vague(turn.lower):
             return Plan(reply="ask_what", status="needs_input")
         if any(letter.isalpha() for letter in turn.text) and len(turn.text.split()) > 2:
             return Plan(reply="", status="declined", goal="out_of_scope")
         return Plan(reply="ask_what", status="needs_input")
     state = replace(state, models=tuple(map(_sized, state.models)))
     return Decider(state, turn, tuple(goal for goal in goals if goal in ACTIONS), tools).plan()
+
+
+def _vague(lower: str) -> bool:
+    """Whether a message has no word that names a subject: "is it enough?"."""
+    return _small_words().fullmatch(lower.strip()) is not None
+
+
+@lru_cache(maxsize=1)
+def _small_words() -> re.Pattern[str]:
+    return re.compile(grammar.data("scope")["vague"])
 
 
 def _out_of_scope(turn: Slots) -> str | None:

@@ -45,10 +45,11 @@ def read(cleaned: Cleaned) -> Slots:
     read_machine.read_networks(page, values)
     gpus, providers = _machines(page, lower, values)
     read_data.read_tokens(page, values)
+    read_data.read_variants(page, values)
     read_data.read_lengths(page, values)
     read_data.read_data_set(page, values)
     read_machine.read_links(page, values)
-    read_amounts.read_money(page, values)
+    read_amounts.read_money(page, values, gpus)
     models = [_as_written(mention, cleaned.prose) for mention in _models(page, values)]
     _read_numbers(page, values)
     read_amounts.read_shares(page, values)
@@ -56,6 +57,8 @@ def read(cleaned: Cleaned) -> Slots:
     methods = _methods(lower, gpus, values)
     _read_choices(lower, methods, gpus, values)
     read_machine.read_counts(page, values, gpus)
+    if values.get("command_gpus"):
+        values.setdefault("n_gpus", values.pop("command_gpus"))
     read_amounts.read_memory(page, values)
     read_amounts.read_times(page, values)
     read_amounts.read_log(cleaned.log, values)
@@ -131,6 +134,12 @@ def _read_numbers(page: Page, values: dict[str, Any]) -> None:
         match = page.take(name, "numbers", index)
         if match and name not in values:
             values[name] = int(match[1]) if match[1].isdecimal() else match[1]
+    if "nproc" in values:  # of a pasted command
+        nodes = values.pop("nnodes", 1)
+        values["gpus_per_node"] = values.pop("nproc")
+        values["command_gpus"] = values["gpus_per_node"] * nodes  # where the words say none
+        if nodes > 1:
+            values["n_nodes"] = nodes
     shape = {name: page.take(name, "shapes") for name, _index in grammar.names("shapes")}
     values |= {name: int(match[1] or match[match.re.groups]) for name, match in shape.items() if match}
 
@@ -162,7 +171,7 @@ def _methods(lower: str, gpus: list[GpuMention], values: dict[str, Any]) -> tupl
         found.remove("full")
     if "pretrain" in found and {"lora", "qlora", "full"} & set(found) and "from scratch" not in lower:
         found.remove("pretrain")
-    if "lora" in found and {"qlora", "dora"} & set(found) and not says("lora_apart"):
+    if "lora" in found and {"qlora", "dora"} & set(found) and not (says("lora_apart") or _both(lower)):
         found.remove("lora")
     if "lora" in found and "qlora" not in found and quantised:
         found[found.index("lora")] = "qlora"
@@ -172,6 +181,15 @@ def _methods(lower: str, gpus: list[GpuMention], values: dict[str, Any]) -> tupl
     if not found and "lora_rank" in values:
         found = ["qlora"] if quantised else ["lora"]
     return tuple(found)
+
+
+def _both(lower: str) -> bool:
+    """LoRA and QLoRA each named as a method: "LoRA (r=8) ... and with QLoRA?"."""
+    alone, other = grammar.named("lora_alone").search(lower), re.search(r"qlora|q lora", lower)
+    return alone is not None and other is not None and abs(alone.start() - other.start()) > _APART
+
+
+_APART = 12  # characters; nearer, both words name one thing ("qlora, lora style")
 
 
 def _on_a_mac(gpus: list[GpuMention]) -> bool:
@@ -191,6 +209,9 @@ def _read_choices(lower: str, methods: tuple[str, ...], gpus: list[GpuMention], 
         value = grammar.first("workload", key, lower)
         if value:
             values[name] = value
+    optimizers = list(dict.fromkeys(value for value, _match in grammar.found("workload", "optimizers", lower)))
+    if len(optimizers) == 2 and "variants" not in values:
+        values["variants"] = ("optimizer", optimizers)
     _read_precision(lower, methods, values)
     if grammar.matcher("workload", "checkpointing_off").search(lower):
         values["activation_checkpointing"] = "none"
@@ -205,7 +226,8 @@ def _read_choices(lower: str, methods: tuple[str, ...], gpus: list[GpuMention], 
         stored = values.get("precision") in ("int4", "int8", "nf4", "fp4", "mxfp4")
         if grammar.matcher("workload", "inference").search(lower) or (stored and apple and not trains):
             values["task"] = "inference"
-    billing = grammar.named("billing").search(lower)
+    kinds = {match.lastindex for match in grammar.named("billing").finditer(lower)}
+    billing = grammar.named("billing").search(lower) if len(kinds) == 1 else None  # several: all are asked for
     if billing:
         term = grammar.named("term").search(lower)
         years = "3y" if term and term[1] in ("3", "three") else "1y"

@@ -15,10 +15,10 @@ from knowledge.types import Gpu
 
 @dataclass(frozen=True, slots=True)
 class Premise:
-    """What was taken for granted of a card, and which attribute says otherwise."""
+    """What was taken for granted of a card (or, ``bits``, of a network), and which attribute says otherwise."""
 
     gpu: str
-    attribute: Literal["memory", "fp8", "bf16", "fp4", "nvlink", "bandwidth", "tflops", "sparse"]
+    attribute: Literal["memory", "fp8", "bf16", "fp4", "nvlink", "bandwidth", "tflops", "sparse", "bits"]
     claimed: str
 
 
@@ -45,8 +45,18 @@ def premises(turn: Slots) -> list[Premise]:
             )
             if p
         ]
+    if bits := _bits(turn):
+        found.insert(0, bits)
     unique: dict[tuple[str, str], Premise] = {(p.gpu, p.attribute): p for p in found}
     return list(unique.values())[:2]
+
+
+def _bits(turn: Slots) -> Premise | None:
+    """A network port's gigabits taken for gigabytes: "InfiniBand 400 = 400 GB/s"; a node of eight ports has as many."""
+    match = _named("port_in_bytes").search(turn.text)
+    if not match or not _named("a_network").search(turn.lower) or _named("of_a_node").search(turn.lower):
+        return None
+    return Premise("", "bits", f"{match[1]} GB/s")
 
 
 def _memory(gpu: Gpu, tail: str, mention: GpuMention) -> Premise | None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from advisor.llm.planner import grammar
+from advisor.llm.planner.mentions import GpuMention
 from advisor.llm.planner.page import Page, number, number_word
 
 _MOST_CARD_GB = 300  # no card holds more: a larger figure is a sum or somebody's claim
+_NIGHT_HOURS = 12.0
 _SCALES = {"k": 1e3, "m": 1e6, "mil": 1e3, "tsd": 1e3, "mio": 1e6, "万": 1e4}
 
 
-def read_money(page: Page, values: dict[str, Any]) -> None:
-    """Prices by the hour and by the kWh, and a budget."""
+def read_money(page: Page, values: dict[str, Any], gpus: Iterable[GpuMention] = ()) -> None:
+    """Prices by the hour, of single cards and by the kWh, and a budget."""
     currencies = grammar.data("numbers")["currencies"]
     power = page.take("power_price")
     if power:
@@ -23,6 +26,13 @@ def read_money(page: Page, values: dict[str, Any]) -> None:
     colo = page.take("colo_price")
     if colo:
         values["colo_usd_per_kw_month"] = number(colo[2])
+    of_cards = {}
+    for card in gpus:
+        priced = grammar.named("price_of_card").match(page.text[card.end : card.end + 32])
+        if priced and card.argument:
+            of_cards[card.argument] = number(priced[2])
+    if len(of_cards) > 1:
+        values["card_prices"] = of_cards
     rate = page.take("hourly_price") or page.take("hourly_price_after")
     if rate:
         capped = grammar.named("price_cap").search(rate.string[: rate.start()])
@@ -33,8 +43,15 @@ def read_money(page: Page, values: dict[str, Any]) -> None:
     while page.take("hourly_price") or page.take("hourly_price_after"):
         pass  # further prices by the hour are no budgets
     amount = page.take("amount") or page.take("amount_after")
+    if not rate and (bare := page.take("hourly_bare")):
+        values["price_usd"] = number(bare[1])
     if not amount:
+        bought = page.take("bought_for") if gpus else None
+        if bought:
+            values["budget_usd"], values["budget_currency"] = number(bought[1]) * _SCALES["k"], "USD"
+            values["budget_each"] = grammar.named("each").search(bought[0]) is not None
         return
+    values["budget_each"] = grammar.named("each").match(page.text[amount.end() : amount.end() + 12]) is not None
     currency = currencies.get((amount[1] or amount[amount.re.groups] or "").strip(), "USD")
     value = number(amount[2]) * _SCALES.get(amount[3] or "", 1.0)
     if not rate and value < 20 and not page.has("a_budget"):
@@ -59,6 +76,9 @@ def read_shares(page: Page, values: dict[str, Any]) -> None:
     match = page.take("hours_a_day")
     if match and 1 <= int(match[1]) <= 24:
         values.setdefault("utilisation", int(match[1]) / 24)
+    watts = page.take("watts")
+    if watts:
+        values["watts"] = int(watts[1])
     match = page.take("years")
     if match and 1 <= int(match[1]) <= 20:
         values["years"] = int(match[1])
@@ -82,7 +102,8 @@ def read_memory(page: Page, values: dict[str, Any]) -> None:
         if quoted and not grammar.named("memory_of_a_card").search(match[0]):
             values.setdefault("quoted_gb", float(match[1]))
             continue
-        values.setdefault("gpu_memory_gb", float(match[1]))
+        if "gpu_memory_gb" not in values or grammar.named("memory_of_a_card").search(match[0]):
+            values["gpu_memory_gb"] = float(match[1])
         if grammar.named("in_bits").search(match[0]):
             values["gigabit"] = True
     if values.get("gpu_memory_gb", 0) > _MOST_CARD_GB:
@@ -96,6 +117,9 @@ def read_times(page: Page, values: dict[str, Any]) -> None:
     weekday = _between_weekdays(page)
     if weekday:
         values["deadline_hours"] = weekday
+    failing = page.take("mtbf")
+    if failing:
+        values["mtbf_hours"] = float(failing[1]) * _hours_of(failing[2])
     clock = page.take("clock")
     if clock:
         values["hours"] = int(clock[1]) + int(clock[2]) / 60
@@ -122,7 +146,8 @@ def read_times(page: Page, values: dict[str, Any]) -> None:
     if page.has("weekend"):
         values.setdefault("deadline_hours", 60.0)
     if page.has("overnight"):
-        values.setdefault("deadline_hours", 12.0)
+        named = page.has("hours_in_brackets")
+        values.setdefault("deadline_hours", float(named[1]) if named else _NIGHT_HOURS)
 
 
 def _hours_of(unit: str) -> float:

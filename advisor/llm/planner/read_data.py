@@ -10,6 +10,7 @@ from advisor.llm.planner import grammar
 from advisor.llm.planner.mentions import ModelMention
 from advisor.llm.planner.page import READ, Page, length, number, number_word, scaled, sign
 
+_LONGEST_SAMPLE = 20_000_000  # tokens; nobody trains on longer ones
 _SHORTEST_DATA_SET = 300_000  # tokens; a smaller figure is the length of a sample
 
 
@@ -19,15 +20,27 @@ def read_tokens(page: Page, values: dict[str, Any]) -> None:
     if per_second:
         values["tokens_per_second"] = scaled(per_second[1], per_second[2])
     sample = page.take("sample_length")
+    if sample and sample[1] and scaled(sample[1], sample[2]) >= _SHORTEST_DATA_SET:
+        values["tokens"] = scaled(sample[1], sample[2])  # "15M tokens each": of each run, not of each row
+        return
     if sample and sample[1]:
         values["seq_len"] = length(sample[1], sample[2])
     elif sample:
         values["tokens_per_sample"] = int(sample[3])
+    spoken = page.take("spoken_tokens")
+    if spoken:
+        *heads, scale = re.split(r"[\s\-]+", spoken[1])
+        head = 0.5 if heads[:1] == ["half"] else float(number_word(heads[0]) or 1)
+        values["tokens"] = head * (100 if "hundred" in heads[1:] else 1) * grammar.data("numbers")["scales"][scale]
+        return
     match = page.take("tokens")
     if not match:
         return
     amount = scaled(match[1], match[2])
-    short = amount < _SHORTEST_DATA_SET and (not match[2] or (match[2] == "k" and not page.has("of_a_data_set")))
+    short = amount < _LONGEST_SAMPLE and grammar.named("at_before").search(page.text[: match.start()]) is not None
+    short = short or (
+        amount < _SHORTEST_DATA_SET and (not match[2] or (match[2] == "k" and not page.has("of_a_data_set")))
+    )
     if short:
         values.setdefault("seq_len", length(match[1], match[2]))
     else:
@@ -48,12 +61,16 @@ def read_late_tokens(page: Page, models: list[ModelMention], values: dict[str, A
 
 def read_lengths(page: Page, values: dict[str, Any]) -> None:
     """A sequence length with its word, in any order."""
+    both = page.take("batch_by_length")
+    if both:
+        values["global_batch"], values["seq_len"] = int(both[1]), length(both[2], both[3])
+        return
     spoken = page.take("spoken_length")
     if spoken:
         head, _, scale = spoken[1].replace("-", " ").partition(" ")
         values["seq_len"] = int((number_word(head) or 1) * float(grammar.data("numbers")["scales"][scale]))
         return
-    for name in ("length_after", "length_before", "length_at"):
+    for name in ("length_wanted", "length_after", "length_before", "length_at"):
         match = page.take(name)
         if match:
             values["seq_len"] = sign(match, 1) * length(match[1], match[2])
@@ -62,9 +79,27 @@ def read_lengths(page: Page, values: dict[str, Any]) -> None:
 
 def read_bare_length(page: Page, models: list[ModelMention], values: dict[str, Any]) -> None:
     """A usual sequence length without its word ("2048 ok, 3072 OOM"): the last one named."""
-    usual = page.all("usual_length") if models and "seq_len" not in values else []
+    meant = bool(models) or "micro_batch" in values
+    usual = page.all("usual_length") if meant and "seq_len" not in values else []
     if usual:
         values["seq_len"] = int(usual[-1][1])
+
+
+def read_variants(page: Page, values: dict[str, Any]) -> None:
+    """Two values of one choice, to be computed side by side: "rank 64 vs 16"."""
+    for name, index in grammar.names("variants"):
+        match = page.take(name, "variants", index)
+        if not match:
+            continue
+        if name == "seq_len":
+            scale = match[2] or match[4]
+            pair = [length(match[1], match[2] or scale), length(match[3], match[4] or scale)]
+        else:
+            pair = [int(match[1]), int(match[2])]
+        if pair[0] != pair[1] and min(pair) > 0:
+            values["variants"] = (name, pair)
+            values[name] = pair[0]
+            return
 
 
 def read_data_set(page: Page, values: dict[str, Any]) -> None:

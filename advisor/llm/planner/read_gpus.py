@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from advisor.llm.planner import grammar
@@ -23,6 +23,8 @@ _MOST_CARDS = 10_000_000
 _CARD_SIZES = frozenset(
     {4, 6, 8, 10, 11, 12, 16, 20, 22, 24, 32, 40, 44, 48, 64, 80, 94, 95, 96, 128, 141, 144, 180, 186, 192, 256, 288}
 )
+_ONE_CORE = ("v5e", "v6e")  # one tensor core a chip (Google Cloud, TPU versions); the others have two
+_CORES_A_CHIP = 2
 # Aliases that are also ordinary words or letters: read only where something else says that a card is meant.
 _SOFT = {"spark": "GB10", "m4": "Apple-M4"}
 
@@ -51,9 +53,11 @@ def find_gpus(text: str) -> list[GpuMention]:
         taken.append((mention.start, mention.end))
 
     for start, end, key, squeezed in _windows(text):
-        number = re.fullmatch(r"\d{4}", squeezed) and not _number_is_card(text, start, end)
-        if not number and not _article(text, start, end):
+        if re.fullmatch(r"\d{4}", squeezed) and not _number_is_card(text, start, end):
+            continue
+        if not _pattern("a_number").match(text, start):  # "a 100 GB disk", "a 10 gig link"
             add(_known(text, start, end, key))
+    found += _other_form(text, found)
     for word, key in _SOFT.items():
         for match in _pattern(word).finditer(text) if word in text else ():
             apple = word != "m4" or _pattern("apple").search(text)
@@ -69,12 +73,19 @@ def find_gpus(text: str) -> list[GpuMention]:
     return sorted(found, key=lambda mention: mention.start)
 
 
-def _article(text: str, start: int, end: int) -> bool:
-    """Whether an "a" before a size or count was read as a card's name: "a 10 GB card", "a 2x 3090 rig"."""
-    if re.fullmatch(r"a\s+\d{1,2}", text[start:end]):
-        return True  # "a 2 week run", "a 2x3090 rig": people write A2, A10 and A40 in one word
-    sized = re.match(r"[\s\-]?g(?:i?b|igs?|bit|bps)?\b|\s?[x×*]\s?\w", text[end : end + 6])
-    return sized is not None and re.match(r"a\s+\d", text[start:end]) is not None
+def _other_form(text: str, found: list[GpuMention]) -> list[GpuMention]:
+    """The second of two forms of one card set beside each other: "sxm vs pcie h100" names two cards."""
+    match = _pattern("forms_beside").search(text)
+    cards = {mention.argument for mention in found}
+    if not match or len(cards) != 1 or match[1][:3] == match[2][:3]:
+        return []
+    mention = found[0]
+    family = str(mention.argument).split("-")[0]
+    named = [key for form in (match[1], match[2]) if (key := _resolved(f"{family} {form}"))]
+    if len(set(named)) != 2:
+        return []
+    found[0] = replace(mention, argument=named[0], note=None)
+    return [GpuMention(match[2], "known", named[1], match.start(2), match.end(2))]
 
 
 def find_machines(text: str) -> list[tuple[GpuMention, str]]:
@@ -172,6 +183,10 @@ def _known(text: str, start: int, end: int, key: str) -> GpuMention:
     key, end, name = _with_form(text, start, end, key, name)
     count, nodes = _count(text, start, end)
     said = text[start:end].strip(" (")
+    chips = _pattern("chips").match(text, end) if key.startswith("TPU") and not count else None
+    if chips:  # a slice is named by its size: v5e-64 has 64 chips, v4-64 and v5p-64 so many cores, two a chip
+        per_chip = 1 if key.endswith(_ONE_CORE) else _CORES_A_CHIP
+        count, end = max(1, int(chips[1]) // per_chip), chips.end()
     return GpuMention(said, "known", key, start, end, count, nodes, kept, note=_reading(said, key))
 
 

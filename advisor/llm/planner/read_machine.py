@@ -71,6 +71,15 @@ def read_counts(page: Page, values: dict[str, Any], gpus: list[GpuMention]) -> N
             values.setdefault("n_gpus", head.count * (head.nodes or 1) * (-1 if minus else 1))
         break
     counted = next((mention for mention in gpus if mention.count), None)
+    same = {mention.argument: set[int]() for mention in gpus}
+    for mention in gpus:
+        same[mention.argument] |= {mention.count * (mention.nodes or 1)} if mention.count else set()
+    if any(len(counts) > 1 for counts in same.values()):  # "8 h100 give ..., 32 h100 give ..."
+        values["counts"] = max(same.values(), key=len)
+    if not counted and "n_gpus" not in values and len(gpus) == 2 and gpus[0].argument == gpus[1].argument:
+        between = page.text[gpus[0].end : gpus[1].start]
+        if grammar.named("and_another").search(between):  # "my office 4090 and my home 4090"
+            values["n_gpus"] = 2
     if counted:
         values["n_gpus"] = int(counted.count or 1) * (counted.nodes or 1)
         if counted.nodes:

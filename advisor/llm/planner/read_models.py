@@ -92,7 +92,12 @@ class _Finder:
     def hub_ids(self) -> None:
         """Whole hub ids, before a family's name inside one is taken for the model."""
         for match in _pattern("hub_id").finditer(self.text):
-            if re.search(r"[a-z]{3}", match[1]) and re.search(r"\d|instruct|base|chat", match[1].split("/")[1]):
+            owner, _, name = match[1].partition("/")
+            if (
+                re.search(r"[a-z]{2}", name)
+                and re.search(r"[a-z]{3}", owner + name)
+                and re.search(r"\d|instruct|base|chat", match[1].split("/")[1])
+            ):
                 mention = _resolve(match[1], match.start())
                 if mention.kind == "unknown":
                     mention = replace(mention, kind="hub", argument=match[1], size=_size_in(match[1]))
@@ -191,7 +196,8 @@ def _spans(text: str) -> Iterator[tuple[int, int, Found]]:
     index = 0
     while index < len(pieces):
         begin, _end, word = pieces[index]
-        if word in starts and not (begin and joined(text[begin - 1])):
+        glued = index + 1 < len(pieces) and pieces[index + 1][0] == _end and word + pieces[index + 1][2]
+        if (word in starts or glued in ordinary) and not (begin and joined(text[begin - 1])):
             for stop, right in _ends(text, pieces, index, inner):
                 if stop == index and (word in ordinary or len(word) < 3):
                     continue

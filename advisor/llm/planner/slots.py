@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +15,7 @@ class Slots:
 
     Besides those: tokens, samples, epochs, steps, steps_count, budget_usd, budget (amount, currency), deadline_hours,
     hours, price_usd, utilisation, mfu, gpu_memory_gb, ram_gb, n_nodes, gpus_per_node, inter_link, intra_link, region,
-    billing, driver, cuda, torch, years, power_price, interval_minutes.
+    billing, driver, cuda, torch, years, power_price, mtbf_hours, variants (argument, its two values).
     """
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -36,6 +37,15 @@ class Slots:
         """A scalar slot."""
         return self.values.get(name, default)
 
+    def topic(self) -> str:
+        """What the message speaks of besides the models, cards and numbers that it names."""
+        text = self.lower
+        for card in self.gpus:
+            text = text[: card.start] + " " * (card.end - card.start) + text[card.end :]
+        for mention in self.models:
+            text = text.replace(mention.text, " ")
+        return " ".join(_FIGURE.sub(" ", text).split())
+
     @property
     def model(self) -> ModelMention | None:
         """The model to compute with: a named one before a bare size, the first of a kind."""
@@ -51,6 +61,7 @@ class Slots:
         return next((mention for mention in self.gpus if mention.kind == "known"), self.gpus[0] if self.gpus else None)
 
 
+_FIGURE = re.compile(r"(?<![a-z])\d[\w.,%$]*")
 _TURN_ONLY = ("intents", "cues", "log", "text", "lower", "language", "secrets", "links")
 # A change of method drops what only the old method had; a new model or card drops what was said of the old one.
 _METHOD_BOUND = ("lora_rank", "lora_targets", "precision")

@@ -12,7 +12,8 @@ from advisor.llm.planner.phrases import Outcome, has, say
 from advisor.llm.planner.plan import Plan
 from advisor.llm.planner.slots import Slots
 from advisor.llm.planner.word_leads import Lead, lead_of
-from advisor.llm.planner.word_rows import ladder_words, spans_words
+from advisor.llm.planner.word_lines import first_lines
+from advisor.llm.planner.word_rows import chosen_rung, ladder_words, size_lines, spans_words
 from advisor.llm.protocol import Status
 from advisor.number_check import Evidence, check
 from advisor.render import file_blocks
@@ -70,7 +71,8 @@ def compose(plan: Plan, outcomes: list[Outcome], state: Slots, turn: Slots) -> R
     found = [o for o in good if o.call.name == "search_knowledge"]
     parts_of = {part: [o for o in good if o.call.part == part and o not in found] for part in _PARTS}
     main, side, rungs = parts_of["main"], parts_of["side"], parts_of["ladder"]
-    if not main and not rungs:
+    passage_first = not main and not rungs and any(o.call.part == "main" and o.verdict for o in found)
+    if not main and not rungs and not passage_first:
         side += parts_of.pop("line")
         parts_of["line"] = []
         main, side = side[:1], side[1:]
@@ -82,16 +84,22 @@ def compose(plan: Plan, outcomes: list[Outcome], state: Slots, turn: Slots) -> R
     told, main = main, [o for o in main if o not in lead.spent]
     if rungs:
         parts += ladder_words(rungs, language, plan.limit)
+    sized = [o for o in (*main, *side) if o.call.about.startswith("size=")]
+    main, side = ([o for o in group if o not in sized] for group in (main, side))
+    if sized:
+        parts += _sized(sized, language)
+    parts += first_lines(main, turn)
     parts += _main(main, state, language)
     parts += _quoted(main, turn)
     if main and parts_of["span"]:
         parts += spans_words(parts_of["span"], language)
-    if not told and not rungs:
-        parts += _passages(found, 2)
-        found = []
     wrong = _errors(failed if not good else [o for o in failed if o.call.part in ("main", "ladder")])
     parts += wrong if not good else wrong[:1]
-    parts += _knob_lines(lead.knobs, language) if lead.parts else _knobs(main or rungs[-1:], language)
+    if not told and not rungs:
+        parts += _passages(found, 1 if wrong else 2)
+        found = []
+    knobs = _knobs(main or chosen_rung(rungs, plan.limit), language)
+    parts += _knob_lines(lead.knobs, language) if lead.parts else knobs
     parts += [outcome.verdict for outcome in parts_of["line"]]
     parts += _sides(side)
     parts += _passages(found, 1, say("knowledge", language))
@@ -130,8 +138,8 @@ def _premises(plan: Plan, outcomes: list[Outcome]) -> list[str]:
                 lines.append(
                     say(f"premise_{premise.attribute}", "en", gpu=premise.gpu, ref=ref, claimed=premise.claimed)
                 )
-        elif premise.attribute == "nvlink":
-            lines.append(say("premise_nvlink", "en", gpu=premise.gpu))
+        elif premise.attribute in ("nvlink", "bits"):
+            lines.append(say(f"premise_{premise.attribute}", "en", gpu=premise.gpu, claimed=premise.claimed))
         else:
             lines.append(say("premise_rate", "en", gpu=premise.gpu, claimed=premise.claimed))
     return lines
@@ -248,11 +256,19 @@ def _lead(outcome: Outcome, language: str) -> str:
     return ""
 
 
+def _sized(outcomes: list[Outcome], language: str) -> list[str]:
+    """What a card holds, a line a method."""
+    gpu = str(outcomes[0].call.arguments.get("gpu", ""))
+    count = outcomes[0].call.arguments.get("n_gpus", 1)
+    lines = size_lines(outcomes, language)
+    return [say("card_holds", language, gpu=f"{count} × {gpu}" if count > 1 else gpu), *lines] if lines else []
+
+
 def _several(name: str, group: list[Outcome], state: Slots, language: str) -> list[str]:
     """One line a case: its verdict, then the first case's bill."""
     parts = []
     methods = {o.call.arguments.get("method") for o in group}
-    if len(methods) > 1 and not state.methods:
+    if len(methods) > 1 and not state.methods and len(set(methods)) > 1:
         parts.append(say("vague_method", language))
     elif name == "estimate_run" and not state.gpus and not state.get("gpu_memory_gb"):
         parts.append(say("vague_gpu", language))

@@ -30,18 +30,19 @@ def ladder_words(rungs: list[Outcome], language: str, limit: Limit | None) -> li
     rungs = [o for o in rungs if o.ref(name)]
     if not rungs:
         return []
-    fits = [_fits(o, limit) for o in rungs]
     refs = [o.ref(name) or "" for o in rungs]
-    rising = rungs[0].call.about.startswith("n_gpus")
-    order = range(len(fits)) if rising else range(len(fits) - 1, -1, -1)
-    hit = next((index for index in order if fits[index]), None)
+    rising = _rising(rungs)
+    hit = _hit(rungs, limit)
     ending = "" if limit is None else "_limit"
     values = {"limit": limit.words if limit else ""}
     parts = []
+    border = hit is not None and _on_border(rungs[hit], limit)
     if hit is None:
         parts.append(say(f"none_fit{ending}", language, first=refs[0], last=refs[-1], **values))
     else:
         key = "first_fit" if rising else "last_fit"
+        if border:  # say so in the verdict, not only in the row
+            values["border"] = say("just", language)
         parts.append(say(f"{key}{ending}", language, what=_rung(rungs[hit]), ref=refs[hit], **values))
         if not rising and hit + 1 < len(rungs):
             parts.append(say(f"beyond{ending}", language, what=_rung(rungs[hit + 1]), ref=refs[hit + 1], **values))
@@ -57,6 +58,40 @@ def ladder_words(rungs: list[Outcome], language: str, limit: Limit | None) -> li
     return parts
 
 
+def chosen_rung(rungs: list[Outcome], limit: Limit | None) -> list[Outcome]:
+    """The rung that the answer is about: the one where it stops, or begins, to fit; [] where there are none."""
+    hit = _hit(rungs, limit)
+    return [rungs[hit if hit is not None else -1 if _rising(rungs) else 0]] if rungs else []
+
+
+def _rising(rungs: list[Outcome]) -> bool:
+    """Whether more of it fits better: more GPUs do, longer samples do not."""
+    return bool(rungs) and rungs[0].call.about.startswith("n_gpus")
+
+
+def _hit(rungs: list[Outcome], limit: Limit | None) -> int | None:
+    fits = [_fits(o, limit) for o in rungs]
+    order = range(len(fits)) if _rising(rungs) else range(len(fits) - 1, -1, -1)
+    return next((index for index in order if fits[index]), None)
+
+
+def size_lines(outcomes: list[Outcome], language: str) -> list[str]:
+    """For each method, the largest size that fits a card and the next that does not."""
+    by_method: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        if outcome.ref("peak_per_gpu"):
+            by_method.setdefault(str(outcome.call.arguments.get("method", "")), []).append(outcome)
+    lines = []
+    for method, rungs in by_method.items():
+        hit = _hit(rungs, None)
+        fitting = rungs[hit] if hit is not None else None
+        above = rungs[hit + 1] if hit is not None and hit + 1 < len(rungs) else None if fitting else rungs[0]
+        said = [say(f"size_{key}", language, what=_rung(rung), ref=rung.ref("peak_per_gpu"))
+                for key, rung in (("fits", fitting), ("above", above)) if rung]  # fmt: skip
+        lines.append(f"- {say(f'method_{method}', language) or method}: {'; '.join(said)}.")
+    return ["\n".join(lines)] if lines else []
+
+
 def _rung(outcome: Outcome) -> str:
     """A rung in words; its digits are those of the call's own arguments."""
     words = []
@@ -69,6 +104,8 @@ def _rung(outcome: Outcome) -> str:
                 "micro_batch": f"batch size {value}",
                 "users": f"{value} at once",
                 "tokens": f"{value} tokens",
+                "size": value,
+                "lora_rank": f"rank {value}",
             }.get(name, piece)
         )
     return ", ".join(words)
@@ -83,13 +120,18 @@ def _fits(outcome: Outcome, limit: Limit | None) -> bool:
 
 
 def _fit_word(outcome: Outcome, limit: Limit | None, language: str) -> str:
-    fact = outcome.fact(limit.fact if limit else "headroom")
-    if fact is None:
+    if outcome.fact(limit.fact if limit else "headroom") is None:
         return ""
-    low, high = fact.get("low"), fact.get("high")
-    border = limit.value if limit else 0.0
-    if low is not None and high is not None and low < border < high:
+    if _on_border(outcome, limit):
         return say("borderline", language)
     if limit is not None:
         return say("in_limit" if _fits(outcome, limit) else "over_limit", language)
     return say("fits" if _fits(outcome, limit) else "no_fit", language)
+
+
+def _on_border(outcome: Outcome, limit: Limit | None) -> bool:
+    """Whether the range of the figure holds the bound."""
+    fact = outcome.fact(limit.fact if limit else "headroom") or {}
+    low, high = fact.get("low"), fact.get("high")
+    border = limit.value if limit else 0.0
+    return low is not None and high is not None and low < border < high
