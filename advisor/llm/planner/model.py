@@ -20,7 +20,7 @@ from advisor.llm.planner.plan import Call, Plan
 from advisor.llm.planner.slots import Slots, merge
 from advisor.llm.planner.word import compose, spoken
 from advisor.llm.protocol import Finish, Message, ModelEvent, ModelRequest, TextDelta, ToolCall
-from knowledge.search import closeness
+from knowledge.search import SURE, closeness, search
 
 MAX_TURNS = 24  # earlier user turns that are read again; beyond these a conversation has moved on
 
@@ -88,6 +88,9 @@ _ANYONES = frozenset(("concept", "compare", "fit", "cost", "price", "time", "gpu
 # From this share of a question's words in one article (``closeness``), the article answers what nothing else took up.
 _CLOSE = 0.765
 _CLOSE_WITHOUT_MODEL = 0.95  # where asking for the model would be the other answer
+_SURE_WITHOUT_MODEL = 0.95  # likewise, of the score that an article has
+_SUMS = (("cost",), ("time",), ("gpu_select",), ("price",))  # a sum is asked for; an article is no answer to it
+_TELLING_WORDS = 7  # from this many a message says what it is about
 _FIGURES = frozenset(("tflops", "bandwidth_ask"))  # asked of a card alone, its data sheet answers
 
 
@@ -99,11 +102,23 @@ def decide(state: Slots, turn: Slots, goals: tuple[str, ...], context: bool, too
     if plan.reply == "ask_model" and turn.gpus and turn.cues & _FIGURES and "compare_gpus" in tools:
         cards = [mention.argument for mention in turn.gpus if mention.argument]
         return Plan(calls=(Call("compare_gpus", {"gpus": cards[:5]}),), goal="compare")
-    enough = _CLOSE if plan.reply != "ask_model" else _CLOSE_WITHOUT_MODEL
-    asked = plan.reply != "ask_model" or "?" in turn.text
-    if asked and "search_knowledge" in tools and closeness(turn.text) >= enough:
+    if "search_knowledge" in tools and _explained(turn, lacks_model=plan.reply == "ask_model" or goals[:1] in _SUMS):
         return Plan(calls=(Call("search_knowledge", {"query": turn.text[:500]}),), goal="concept")
     return plan
+
+
+def _explained(turn: Slots, *, lacks_model: bool) -> bool:
+    """Whether an article answers the message well enough not to ask for a slot, or to decline, instead.
+
+    A short question that lacks a model ("will it fit?") resembles articles as well, but wants its model named.
+    """
+    words = len(turn.text.split())
+    best = search(turn.text[:500], 1)
+    likely = best[0].score if best and best[0].kind == "article" else 0.0
+    if lacks_model:
+        sure = likely >= _SURE_WITHOUT_MODEL and words >= _TELLING_WORDS
+        return sure or ("?" in turn.text and closeness(turn.text) >= _CLOSE_WITHOUT_MODEL)
+    return closeness(turn.text) >= _CLOSE or (likely >= SURE and words >= _TELLING_WORDS)
 
 
 def _decided(state: Slots, turn: Slots, goals: tuple[str, ...], context: bool, tools: tuple[str, ...]) -> Plan:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from advisor.llm.planner import grammar
 from advisor.llm.planner.phrases import Outcome, say
 from advisor.llm.planner.slots import Slots
+from advisor.llm.planner.word_lines import supply_line
 from tools.memory import verdict_bytes
 
 _ALIKE = 0.1  # hours or money closer than this are about the same
@@ -285,7 +286,9 @@ def _power(outcomes: list[Outcome], state: Slots, turn: Slots) -> Lead | None:
         f"**Power supplies for about [[{found.ref('supply_watts')}]]: {_cards_of(found)} with the rest of the machine "
         f"draw up to [[{found.ref('power_at_most')}]] at the wall, and short peaks need a quarter to spare.**"
     )
-    return Lead([lead, *found.tables[:1]], [found], found.lines("next_steps")[:1])
+    held = supply_line([found], turn, turn.language)  # the supply that they have, against what is drawn
+    lines = [held, lead.replace("**", "")] if held else [lead]
+    return Lead([*lines, *found.tables[:1]], [found], found.lines("next_steps")[:1])
 
 
 _LEADS: dict[str, Callable[[list[Outcome], Slots, Slots], Lead | None]] = {

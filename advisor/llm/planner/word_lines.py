@@ -24,7 +24,7 @@ def first_lines(main: list[Outcome], turn: Slots) -> list[str]:
         *(say(cue, language) for cue in rules),
         _two_values(main, turn, language),
         _component(main, turn, language),
-        _supply(main, turn, language),
+        supply_line(main, turn, language),
         _nvlink(main, turn, language),
         _cheapest(main, language),
     ]
@@ -60,7 +60,7 @@ def _component(main: list[Outcome], turn: Slots, language: str) -> str:
     )
 
 
-def _supply(main: list[Outcome], turn: Slots, language: str) -> str:
+def supply_line(main: list[Outcome], turn: Slots, language: str) -> str:
     """A power supply's watts, where the message names them, against what the machine draws."""
     outcome = next((outcome for outcome in main if outcome.call.name == "estimate_power"), None)
     watts = turn.get("watts")
