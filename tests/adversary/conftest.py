@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from evals.mutations import seeded
-from tests.adversary.mutations import FAULTS
 from tests.integrations.http.conftest import serve
 
 __all__ = ["serve"]
@@ -20,5 +18,8 @@ def _fault() -> Iterator[None]:
     if not name:
         yield
         return
+    from evals.mutations import seeded  # only where a fault is planted: importing them all takes a while
+    from tests.adversary.mutations import FAULTS
+
     with seeded(next(fault for fault in FAULTS if fault.name == name)):
         yield

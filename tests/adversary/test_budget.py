@@ -97,8 +97,9 @@ def limited(live: Live, usd: float) -> tuple[dict[str, str], str]:
     return {"authorization": f"Bearer {key}"}, f"key:{found.id}"
 
 
-@pytest.mark.parametrize("way", ["refuse", "planner"])
-@pytest.mark.parametrize("route", ["/v1/ask", "/v1/chat/completions"])
+@pytest.mark.parametrize(
+    ("route", "way"), [("/v1/ask", "refuse"), ("/v1/ask", "planner"), ("/v1/chat/completions", "refuse")]
+)
 def test_of_64_at_once_exactly_five_are_paid_for(serve: Serve, tmp_path: Path, way: str, route: str) -> None:
     reserve = worst_case(serve, tmp_path)
     model = Barrier()

@@ -7,6 +7,7 @@ each needs its row in ``ROWS``. What is somebody's own is for others as if it we
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,6 +16,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from advisor.llm.protocol import ModelEvent, ModelRequest
 from integrations.http import auth
 from tests.advisor.conftest import Scripted, calls, says
 from tests.integrations.http.conftest import Live, Serve, _toy_tools  # noqa: F401
@@ -168,6 +170,31 @@ def test_what_is_anothers_is_as_if_it_were_not_there(site: Site, who: str) -> No
     assert site.live.client.post("/v1/ask", json=body, headers=headers).status_code == 200
     seen = json.dumps([request.messages for request in site.model.requests[2:]], default=str)
     assert "Nightingale" not in seen
+
+
+def test_a_running_turn_is_read_and_stopped_by_its_owner_alone(serve: Serve) -> None:
+    """Others cannot tell it from one that never was, and it goes on whatever they try."""
+    go = threading.Event()
+
+    def waits(request: ModelRequest) -> list[ModelEvent]:
+        assert go.wait(20)
+        return says("It is fine.")
+
+    live = serve(Scripted(waits), api_keys=f"{OWNER}:{'a' * 20},{STRANGER}:{'b' * 20}", auth="required")
+    mine, theirs = ({"authorization": f"Bearer {letter * 20}"} for letter in "ab")
+    body = {"question": SECRET, "keep_seconds": 20}
+    streamed = {**mine, "accept": "text/event-stream"}
+    with live.client.stream("POST", "/v1/ask", json=body, headers=streamed) as opened:
+        first = next(line for line in opened.iter_lines() if line.startswith("data: "))
+    path = f"/v1/turns/{json.loads(first[6:])['turn_id']}"
+    for method, end in (("GET", "/events"), ("DELETE", "")):
+        got = live.client.request(method, path + end, headers=theirs)
+        missing = live.client.request(method, "/v1/turns/t_none" + end, headers=theirs)
+        assert (got.status_code, got.content) == (404, missing.content)
+    go.set()
+    read = live.client.get(f"{path}/events", headers=mine)
+    assert read.status_code == 200
+    assert "It is fine." in read.text
 
 
 def test_the_owner_reaches_it_all(site: Site) -> None:

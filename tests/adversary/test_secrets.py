@@ -179,28 +179,34 @@ def crashed(request: httpx.Request) -> httpx.Response:
     raise RuntimeError(f"a bug while sending {echo(request)}")
 
 
-@pytest.mark.parametrize("fault", [*FAULTS, "timeout", "crash"])
-def test_no_price_source_lets_its_key_out(fault: str, tmp_path: Path, root: logging.Logger) -> None:
-    out = io.StringIO()
-    logs.set_up(ServiceSettings(log_format="json", log_level="debug"), secret_values(SECRETS), out)
-    answer = {"timeout": timed_out, "crash": crashed, **FAULTS}[fault]
-    with respx.mock:
-        respx.route().mock(side_effect=answer)
-        report = refresh(SOURCES, cache=Cache(tmp_path / "prices.db"), environment=SECRETS)
-    assert len(report.outcomes) == len(SOURCES)
-    assert_clean(repr(report), "the report")
-    assert_clean(out.getvalue(), "the log")
+EVERY = {**FAULTS, "timeout": timed_out, "crash": crashed}
+
+
+@pytest.mark.parametrize("turn", [0, 3, pytest.param(None, marks=pytest.mark.slow)])
+def test_no_price_source_lets_its_key_out(turn: int | None, tmp_path: Path, root: logging.Logger) -> None:
+    """Each source meets a fault of its own, in every run another one; among the slow tests each meets all."""
+    for shift in range(len(EVERY)) if turn is None else [turn]:
+        out = io.StringIO()
+        logs.set_up(ServiceSettings(log_format="json", log_level="debug"), secret_values(SECRETS), out)
+        faults = list(EVERY.values())
+        with respx.mock(assert_all_called=False) as mocked:
+            for number, source in enumerate(SOURCES):
+                for host in source.hosts:
+                    mocked.route(host=host).mock(side_effect=faults[(number + shift) % len(faults)])
+            report = refresh(SOURCES, cache=Cache(tmp_path / "prices.db"), environment=SECRETS)
+        assert len(report.outcomes) == len(SOURCES)
+        assert_clean(repr(report), "the report")
+        assert_clean(out.getvalue(), "the log")
     for file in tmp_path.iterdir():
         assert_clean(file.read_bytes(), file.name)
 
 
-@pytest.mark.parametrize("fault", [*FAULTS, "timeout", "crash"])
+@pytest.mark.parametrize("fault", EVERY)
 def test_the_hub_s_token_stays_inside(fault: str, tmp_path: Path, root: logging.Logger) -> None:
     out = io.StringIO()
     logs.set_up(ServiceSettings(log_format="console", log_level="debug"), secret_values(SECRETS), out)
-    answer = {"timeout": timed_out, "crash": crashed, **FAULTS}[fault]
     with respx.mock:
-        respx.route().mock(side_effect=answer)
+        respx.route().mock(side_effect=EVERY[fault])
         with pytest.raises((UnknownName, Exception)) as problem:
             lookup("some-lab/New-9B", path=tmp_path / "hub.db", environment=SECRETS)
     assert_clean(repr(getattr(problem.value, "as_dict", dict)()) + str(problem.value), "the error")

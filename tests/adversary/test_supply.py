@@ -190,9 +190,9 @@ def imported(code: str) -> str:
 
 def banned(source: str) -> Iterator[tuple[str, int]]:
     """What a source file must not do, with the line."""
-    tree = ast.parse(source)
+    nodes = list(ast.walk(ast.parse(source)))
     names: dict[str, str] = {}  # what a name stands for: "y" -> "yaml", "Popen" -> "subprocess.Popen"
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 names[alias.asname or alias.name] = alias.name
@@ -203,7 +203,7 @@ def banned(source: str) -> Iterator[tuple[str, int]]:
                 names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
             if node.module.partition(".")[0] in MODULES:
                 yield node.module, node.lineno
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Call):
             for what in _of_call(node, names):
                 yield what, node.lineno
