@@ -229,6 +229,8 @@ def test_a_degree_that_does_not_divide_names_those_that_do(desk: Desk) -> None:
         ("how long does a H100 rental have to be to beat buying at 30k each", "compare_ownership"),
         ("whats the checkpoint interval for 512 H100, cluster mtbf 12h", "plan_checkpoints"),
         ("launch cmd for 4 nodes x 8, torchrun, fsdp", "launch_plan"),
+        ("why does an moe with 3B active need the memory of 30B and is not faster to train", "search_knowledge"),
+        ("dont ask me anything just: gpu + price + time for 'a big model'", "select_gpu"),
     ],
 )
 def test_the_tool_that_the_question_is_for(desk: Desk, question: str, tool: str) -> None:

@@ -120,6 +120,10 @@ class Decider:
         if several and "vram" not in goals and goals[:1] != ("gpu_select",):
             goals = ("vram",)  # a table of sizes is asked for; hours of each would drown it
         self.subject = next((_TOPICS[premise.attribute] for premise in wrong if not premise.gpu), self.subject)
+        if model is None and "no_questions" in self.turn.cues and goals and not self.state.gpus:
+            self.notes.append("assumed_model")
+            self.add("select_gpu", {"model": "70B", "method": "qlora"})
+            self.whole = True
         for goal in goals:
             if not self.whole:
                 ACTIONS[goal](self)
@@ -127,7 +131,9 @@ class Decider:
             if premise.gpu:
                 self.add("compare_gpus", {"gpus": [premise.gpu]}, "premise")
         # Of a job that the message itself names, tools say why; "what is MFU?" after it asks for words.
-        figures = computed and bool(self.turn.models or self.turn.gpus) and self.goals[:1] and self.goals[0] in NUMERIC
+        # So do messages that ask why, with a size in them and no card: "why does 3B active need the memory of 30B?"
+        job = self.turn.gpus or (self.turn.models and "explain" not in self.turn.cues)
+        figures = computed and bool(job) and self.goals[:1] and self.goals[0] in NUMERIC
         explains = self.turn.cues & {"why", "question_of_truth"} and not self.turn.get("variants")
         if (explains or unknown_models or self.subject) and self.goals:
             self.know("side", explained=not self.whole and not figures)

@@ -52,6 +52,7 @@ def _only_changes(turn: Slots, own: tuple[str, ...]) -> bool:
     return statement or (changes and weak and (len(turn.text) < _SHORT or "follow_up" in turn.cues))
 
 
+_DATA = frozenset(("tokens", "samples", "steps", "hours", "deadline_hours"))
 _SHORT = 60  # characters; longer messages are questions of their own
 
 
@@ -77,6 +78,8 @@ def _ordered(turn: Slots, state: Slots) -> tuple[str, ...]:
     first = intents[0]
     if first == "time" and "throughput" in cues and "explain" in cues | _defines(turn) and not turn.values:
         first = "concept"  # "what is MFU?"
+    if first in ("time", "compare") and "explain" in cues and not turn.gpus and not turn.values.keys() & _DATA:
+        first = "concept"  # "why is an MoE with 3B active not faster to train?": no run to time
     if first == "oom" and not turn.log:
         # "X ooms on Y, why" is a fit question with a reason asked for.
         first = "parallelism" if "parallel" in cues and turn.model is None else "oom"
