@@ -30,7 +30,7 @@ from knowledge.words import WORD, stem, words
 # half of the unanswerable) nothing is returned; SURE is for those who quote: 90 % against 12 %.
 _COVERAGE_WEIGHT, _COVERAGE_MIDDLE = 6.0, 0.4
 _FLOOR = -2.0  # log odds
-SURE = 0.73  # score of an article, 0 to 1, from which it is likely what was asked
+SURE = 0.75  # score of an article, 0 to 1, from which it is likely what was asked
 _TELLING_SHARE = 0.6  # of the greatest rarity that a sentence's new words must weigh to be worth adding
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n")
 _SHORTEST, _LONGEST = 25, 320  # characters of a sentence worth quoting alone
