@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from importlib.util import find_spec
 
 import pytest
 
@@ -12,7 +13,7 @@ from advisor.llm.protocol import ModelFailed
 from tests.advisor import fake_provider as fake
 from tests.faults.conftest import Play
 
-pytestmark = pytest.mark.filterwarnings("default")
+pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.timeout(600)]  # litellm is slow to import
 
 
 class Clock:
@@ -88,6 +89,7 @@ def test_setting_the_wall_clock_neither_opens_nor_closes_it(monkeypatch: pytest.
     assert not is_open(fresh)
 
 
+@pytest.mark.skipif(find_spec("litellm") is None, reason="the llm extra is not installed")
 def test_while_it_is_open_the_provider_is_not_asked_and_nobody_pays(play: Play) -> None:
     for number in range(1, FAILURES + 1):
         assert play(fake.status(500), retries=0).failures == number

@@ -22,6 +22,7 @@ from tests.faults.conftest import NAME, close_clients, settles
 from tests.faults.moves import delta
 
 pytestmark = [
+    pytest.mark.timeout(600),  # the first of them imports litellm, which takes long on a busy machine
     pytest.mark.skipif(find_spec("litellm") is None, reason="the llm extra is not installed"),
     pytest.mark.filterwarnings("default"),
 ]

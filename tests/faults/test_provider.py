@@ -23,6 +23,7 @@ from tests.faults.conftest import NAME, USD_PER_INPUT, USD_PER_OUTPUT, Play, Pla
 from tests.faults.moves import call_delta, delta, events, usage, whole
 
 pytestmark = [
+    pytest.mark.timeout(600),  # the first of them imports litellm, which takes long on a busy machine
     pytest.mark.skipif(find_spec("litellm") is None, reason="the llm extra is not installed"),
     pytest.mark.filterwarnings("default"),  # litellm's own deprecations are not ours to fail on
 ]

@@ -128,7 +128,7 @@ def test_a_mixed_minute_leaves_no_task_no_thread_and_no_socket(serve: Serve) -> 
     assert settles(lambda: tasks(live) <= before[0])
     # The pools of threads may have grown to their sizes; nothing else may have come.
     came = [one.name for one in set(threading.enumerate()) - before[1] if "turn" not in one.name]
-    assert [name for name in came if not name.startswith(("asyncio_", "AnyIO"))] == []
+    assert [name for name in came if not name.startswith(("asyncio_", "uvloop_", "AnyIO"))] == []
     assert files() <= before[2] + 8  # a connection to the database for each of these threads
 
 
