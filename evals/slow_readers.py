@@ -110,6 +110,7 @@ async def _reader(url: str, number: int, crowd: _Crowd, door: asyncio.Semaphore,
     one = socket.socket()
     one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     one.setblocking(False)
+    out: asyncio.StreamWriter | None = None
     try:
         async with door:
             await asyncio.get_running_loop().sock_connect(one, (host, int(port)))
@@ -127,7 +128,11 @@ async def _reader(url: str, number: int, crowd: _Crowd, door: asyncio.Semaphore,
     except (OSError, TimeoutError):
         crowd.failed += 1
     finally:
-        one.close()
+        if out is None:
+            one.close()
+        else:
+            out.transport.abort()  # what it has not read is not waited for
+            await asyncio.sleep(0)  # the loop closes the socket in its next round
 
 
 def _probe(url: str) -> float | None:

@@ -171,10 +171,17 @@ FAULTS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "any character",
-        "surrogates and NUL pass",
-        ("advisor.llm.client:readable",),
+        "surrogates and NUL pass in a text",
+        ("advisor.llm.client:readable", "advisor.turn:clean"),  # either is enough
         _becomes(lambda text: text),
         (f"{ROW}[lone-surrogates-and-NUL]",),
+    ),
+    Mutation(
+        "any character in a call",
+        "surrogates and NUL pass in a call's arguments",
+        ("advisor.llm.stream:_all_readable",),
+        _becomes(lambda value: value),
+        (f"{ROW}[lone-surrogates-and-NUL-in-a-call]",),
     ),
     Mutation(
         "lost replies are free",

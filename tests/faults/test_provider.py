@@ -188,6 +188,19 @@ ROWS: dict[str, Row] = {
         also=lambda played: played.answer.answer.startswith("45.3 GB ok."),
     ),
     # Tool calls
+    "lone surrogates and NUL in a call": Row(
+        (
+            events(
+                call_delta("toy_memory", r'{"model": "7B\u0000\ud800"}'),
+                delta(finish="tool_calls"),
+                usage(),
+            ),
+            TEXT,
+        ),
+        2,
+        reported=2,
+        also=lambda played: [call.arguments["model"] for call in played.answer.tool_calls] == ["7B"],
+    ),
     "a call repeated as a summary": Row(
         (
             events(
