@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -41,9 +42,10 @@ Your answer was not shown: it holds numbers that no tool of this turn gave for w
 Write the whole answer again with references like [[t1.peak_per_gpu]] in place of digits, or without these numbers."""
 
 
-def system_prompt(tools: Iterable[ToolSchema]) -> str:
-    """Rules, then one line a tool."""
-    return _RULES + "\n".join(f"- {tool.name}: {tool.summary}" for tool in tools)
+def system_prompt(tools: Iterable[ToolSchema], now: datetime | None = None) -> str:
+    """Rules, then one line a tool, then the hour: last, so that a provider may keep what comes before."""
+    text = _RULES + "\n".join(f"- {tool.name}: {tool.summary}" for tool in tools)
+    return text + (f"\n\nIt is {now:%A %Y-%m-%dT%H}:00, UTC." if now else "")
 
 
 def repair_prompt(findings: Iterable[str]) -> str:

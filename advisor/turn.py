@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import lru_cache
 
 from advisor.answer import Answer, AnswerAssumption, Grounding, finite
@@ -45,6 +46,7 @@ class Desk:
     store: Conversations
     open_model: Callable[[str], Model]
     kept: KeptResults | None = None  # results of tool calls that come again, where a process answers many people
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)  # for what is said of days: "by Friday"
 
 
 @lru_cache(maxsize=1)
@@ -111,6 +113,7 @@ class _Turn:
         self._desk, self._opened, self._question, self._principal = desk, opened, question, principal
         self._settings = desk.settings
         self._ladder = ladder(model, desk.settings)
+        self._asked = desk.now()
         self._end = self._until = time.monotonic() + desk.settings.turn_seconds
         self._tools = tuple(schema_of(name) for name in tool_names())
         history = trimmed(opened.history, desk.settings.max_history_chars)
@@ -217,7 +220,8 @@ class _Turn:
             self._until,
             may_call,
             self._settings.max_output_tokens,
-            lambda: system_prompt(self._tools),
+            lambda: system_prompt(self._tools, self._asked),
+            self._asked,
         )
         for event in model.reply(request):
             if time.monotonic() > self._until:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
@@ -93,6 +94,7 @@ class ModelRequest:
     allow_tools: bool = True  # False when the step limit is reached or a repair is asked for: answer in words now
     max_output_tokens: int = 2000
     system: Callable[[], str] = _no_system  # rules and the tools in one line each, for models that need telling
+    now: datetime | None = None  # when the question was asked, for "by Friday"; None: no clock is at hand
     stopped: Callable[[], bool] = _never  # true once nobody waits: a provider's client looks often, and hangs up
 
 

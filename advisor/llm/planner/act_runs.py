@@ -37,7 +37,7 @@ def choose(d: Decider) -> None:
         _choose_without_model(d, cards)
     elif d.model() is None:
         d.know()
-    elif cards and many and d.state.get("deadline_hours") is not None:
+    elif cards and many and (d.state.get("deadline_hours") or 0) > 0:
         _in_time(d, cards[0])
         d.add("select_gpu", with_method(d.workload("select_gpu"), d.method() or run_methods(d)[0]), "line")
     elif len(cards) == 1 and many:
@@ -191,7 +191,7 @@ def time(d: Decider) -> None:
         d.know()
         return
     cards = d.cards()
-    if cards and "how_many" in d.turn.cues and state.get("deadline_hours") and not d.count_of(cards[0]):
+    if cards and "how_many" in d.turn.cues and (state.get("deadline_hours") or 0) > 0 and not d.count_of(cards[0]):
         _in_time(d, cards[0])
         d.whole = True
         return
@@ -202,6 +202,9 @@ def time(d: Decider) -> None:
     counts = [d.count_of(card) or (default_count(d) if d.plural(card) else None) for card in cards]
     if not cards and state.gpus:  # only cards that the tables do not hold: no other card's hours for them
         d.know()
+        return
+    if not cards and any(call.name == "select_gpu" and call.part == "main" for call in d.calls):
+        _compare_usual(d)
         return
     if not cards:
         cards = _COMMON_CARDS
@@ -214,6 +217,12 @@ def time(d: Decider) -> None:
             d.add("estimate_run", with_method(base, method), "main", about)
         if len(cards) == len(methods) == 1:
             _row_span(d, d.calls[-1].arguments)
+
+
+def _compare_usual(d: Decider) -> None:
+    """One line beside a ranking: the run on the card that most people name."""
+    arguments = with_method(d.workload("estimate_run", gpu=_COMMON_CARDS[0]), run_methods(d)[-1])
+    d.add("estimate_run", arguments, "line", "compare_usual")
 
 
 def _row_span(d: Decider, base: dict[str, Any]) -> None:
@@ -286,11 +295,7 @@ def cost(d: Decider) -> None:
             for method in reversed(run_methods(d)):  # the lightest first: what the sum buys at least
                 d.add("select_gpu", with_method(d.workload("select_gpu"), method), part, method or "")
                 part = "line"
-            d.add(
-                "estimate_run",
-                with_method(d.workload("estimate_run", gpu=_COMMON_CARDS[0]), run_methods(d)[-1]),
-                "line",
-            )
+            _compare_usual(d)
             d.whole = True
             return
         time(d)

@@ -124,6 +124,8 @@ class Decider:
             self.notes.append("assumed_model")
             self.add("select_gpu", {"model": "70B", "method": "qlora"})
             self.whole = True
+        if self.turn.get("due") and (self.turn.get("deadline_hours") or 1) <= 0:
+            self.notes.append("due_past")
         for goal in goals:
             if not self.whole:
                 ACTIONS[goal](self)
@@ -256,7 +258,7 @@ class Decider:
         arguments["budget"] = state.get("budget_usd")
         whole = state.get("cap_of_machine", False)
         arguments["max_usd_per_hour" if whole else "max_usd_per_gpu_hour"] = state.get("price_cap_usd")
-        if state.get("deadline_hours") is not None:
+        if (state.get("deadline_hours") or 0) > 0:
             arguments["deadline"] = f"{state.get('deadline_hours'):g}h"
         if state.get("billing") == "spot":
             arguments["spot"] = True

@@ -104,6 +104,8 @@ def _macros() -> dict[str, str]:
         "WORDS": "|".join(word for word in numbers["words"] if len(word) > 2),
         "CJK": "".join(key for key in numbers["cjk"] if len(key) == 1),
         "DAYS": "|".join(sorted(numbers["weekdays"], key=len, reverse=True)),
+        "MONTHS": "|".join(sorted(numbers["months"], key=len, reverse=True)),
+        "DUE_WORDS": "|".join(form for forms in numbers["due_words"].values() for form in forms),
         "CLOCK": "|".join(numbers["hours_words"]),
         "COUNT": "|".join([r"\d{1,6}", *sorted([*numbers["words"], *numbers["cjk"]], key=len, reverse=True)]),
         "COUNTER": "|".join(numbers["counters"]),

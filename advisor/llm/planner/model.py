@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +18,7 @@ from advisor.llm.planner.mentions import ModelMention
 from advisor.llm.planner.parse import parse
 from advisor.llm.planner.phrases import Outcome
 from advisor.llm.planner.plan import Call, Plan
+from advisor.llm.planner.read_dates import hours_left
 from advisor.llm.planner.slots import Slots, merge
 from advisor.llm.planner.word import compose, spoken
 from advisor.llm.protocol import Finish, Message, ModelEvent, ModelRequest, TextDelta, ToolCall
@@ -33,7 +35,7 @@ class Planner:
     def reply(self, request: ModelRequest) -> Iterator[ModelEvent]:
         """The next step of the conversation."""
         said, results = _split(request.messages)
-        state, turn, goals, context = _read(tuple(said[-MAX_TURNS:]))
+        state, turn, goals, context = _read(tuple(said[-MAX_TURNS:]), request.now)
         plan = decide(state, turn, goals, context, tuple(tool.name for tool in request.tools))
         if plan.calls and not results and request.allow_tools:
             for index, call in enumerate(plan.calls, 1):
@@ -165,13 +167,13 @@ def _parsed(text: str) -> Slots:
     return parse(text)
 
 
-def _read(said: tuple[str, ...]) -> tuple[Slots, Slots, tuple[str, ...], bool]:
+def _read(said: tuple[str, ...], now: datetime | None = None) -> tuple[Slots, Slots, tuple[str, ...], bool]:
     """The conversation's slots, the last message's own, what it is after, and whether anything came before."""
     state, context = Slots(), False
     goals: tuple[str, ...] = ()
     turn = Slots()
     for index, text in enumerate(said):
-        turn = read_follow_up(_parsed(text), state, goals)
+        turn = read_follow_up(_timed(_parsed(text), now), state, goals)
         if turn.model and turn.gpus and turn.intents and "follow_up" not in turn.cues:
             state = Slots()  # a whole question of its own: what was said before is not meant
         merged = merge(state, turn)
@@ -180,6 +182,13 @@ def _read(said: tuple[str, ...]) -> tuple[Slots, Slots, tuple[str, ...], bool]:
             context = context or bool(merged.models or merged.gpus or merged.methods or merged.values)
         state = merged
     return state, turn, goals, context
+
+
+def _timed(turn: Slots, now: datetime | None) -> Slots:
+    """``turn`` with the hours that are left until the day it gives."""
+    due = turn.get("due")
+    hours = hours_left(due, now) if due and now else None
+    return turn if hours is None else replace(turn, values={**turn.values, "deadline_hours": round(hours, 1)})
 
 
 def _split(messages: tuple[Message, ...]) -> tuple[list[str], list[dict[str, Any]]]:

@@ -8,6 +8,7 @@ from typing import Any
 from advisor.llm.planner import grammar
 from advisor.llm.planner.mentions import GpuMention
 from advisor.llm.planner.page import Page, number, number_word
+from advisor.llm.planner.read_dates import read_due
 
 _MOST_CARD_GB = 300  # no card holds more: a larger figure is a sum or somebody's claim
 _NIGHT_HOURS = 12.0
@@ -117,6 +118,8 @@ def read_times(page: Page, values: dict[str, Any]) -> None:
     weekday = _between_weekdays(page)
     if weekday:
         values["deadline_hours"] = weekday
+    elif due := read_due(page):
+        values["due"] = due
     failing = page.take("mtbf")
     if failing:
         values["mtbf_hours"] = float(failing[1]) * _hours_of(failing[2])
@@ -143,7 +146,7 @@ def read_times(page: Page, values: dict[str, Any]) -> None:
     since = page.has("since")
     if since:
         values["since"] = since[1]
-    if page.has("weekend"):
+    if page.has("weekend") and "due" not in values:
         values.setdefault("deadline_hours", 60.0)
     if page.has("overnight"):
         named = page.has("hours_in_brackets")

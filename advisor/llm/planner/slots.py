@@ -14,7 +14,8 @@ class Slots:
     """Everything read from a message. ``values`` holds scalars under the tools' argument names where one exists.
 
     Besides those: tokens, samples, epochs, steps, steps_count, budget_usd, budget (amount, currency), deadline_hours,
-    hours, price_usd, utilisation, mfu, gpu_memory_gb, ram_gb, n_nodes, gpus_per_node, inter_link, intra_link, region,
+    due (a ``read_dates.Due``: its hours become deadline_hours once the time is known), hours, price_usd, utilisation,
+    mfu, gpu_memory_gb, ram_gb, n_nodes, gpus_per_node, inter_link, intra_link, region,
     billing, driver, cuda, torch, years, power_price, mtbf_hours, variants (argument, its two values).
     """
 

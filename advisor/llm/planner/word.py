@@ -100,7 +100,7 @@ def compose(plan: Plan, outcomes: list[Outcome], state: Slots, turn: Slots) -> R
         found = []
     knobs = _knobs(main or chosen_rung(rungs, plan.limit), language)
     parts += _knob_lines(lead.knobs, language) if lead.parts else knobs
-    parts += [outcome.verdict for outcome in parts_of["line"]]
+    parts += [f"{say(o.call.about, language)} {o.verdict}".lstrip() for o in parts_of["line"]]
     parts += _sides(side)
     parts += _passages(found, 1, say("knowledge", language))
     parts += _remarks(plan, state, turn, outcomes)
@@ -342,6 +342,9 @@ def _remarks(plan: Plan, state: Slots, turn: Slots, outcomes: list[Outcome]) -> 
     lines = [note for note in dict.fromkeys(notes) if note][:2]
     if plan.stand_in:
         lines.append(say("stand_in", turn.language, gpu=plan.stand_in))
+    due = turn.get("due")
+    if due and due.hour is None and any("deadline" in o.call.arguments for o in outcomes):
+        lines.append(say("due_before" if due.before else "due_by", turn.language))
     if turn.get("gigabit"):
         lines.append(say("gigabit", turn.language))
     if turn.links:

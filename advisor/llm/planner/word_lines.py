@@ -13,6 +13,7 @@ from tools.cost.estimate_power import SUPPLY_EFFICIENCY
 
 _RULES = ("count_rule", "mixed_cards")  # what holds of all machines, in a sentence of our own
 _SCALES_WELL = 0.9  # scaling efficiency from which a faster link buys little
+_ENDS = ("low", "value", "high")
 _SAME = 0.005  # of the larger figure: two values that differ by less are alike
 
 
@@ -22,6 +23,7 @@ def first_lines(main: list[Outcome], turn: Slots) -> list[str]:
     rules = [cue for cue in _RULES if cue in turn.cues and (cue != "mixed_cards" or len(turn.gpus) > 1)]
     lines = [
         *(say(cue, language) for cue in rules),
+        _by_the_deadline(main, turn, language),
         _two_values(main, turn, language),
         _component(main, turn, language),
         supply_line(main, turn, language),
@@ -29,6 +31,18 @@ def first_lines(main: list[Outcome], turn: Slots) -> list[str]:
         _cheapest(main, language),
     ]
     return [line for line in lines if line]
+
+
+def _by_the_deadline(main: list[Outcome], turn: Slots, language: str) -> str:
+    """Whether the run asked about is over by the deadline: surely, perhaps or not, by its range."""
+    hours = turn.get("deadline_hours")
+    runs = [o for o in main if o.call.name == "estimate_run"]
+    fact = runs[0].fact("run_hours") if len(runs) == 1 else None
+    if not hours or hours <= 0 or fact is None:
+        return ""
+    low, middle, high = (float(fact[end] if fact[end] is not None else fact["value"]) for end in _ENDS)
+    key = "deadline_met" if high <= hours else "deadline_likely" if middle <= hours else "deadline_unlikely"
+    return say("deadline_missed" if low > hours else key, language, ref=fact["id"])
 
 
 def _two_values(main: list[Outcome], turn: Slots, language: str) -> str:
