@@ -3,8 +3,9 @@
     python -m evals.question_grades ROWS.jsonl [--file QUESTIONS.jsonl] [--half 0|1] [--show]
 
 Which tools are right for an intent, what a measured outcome is compared with, and which slots of the file the
-question's words do not hold, stand in ``evals/data/question_keys.yaml``. A slot counts as read when a tool call carries
-it; where no called tool takes such an argument it is left out.
+question's words do not hold, stand in ``evals/data/question_keys.yaml``; lines with ``accept`` and ``unknown`` say so
+themselves. A slot counts as read when a tool call carries it; where no called tool takes such an argument it is left
+out.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def grade(question: dict[str, Any], results: list[dict[str, Any]], keys: dict[st
     expected = keys["outcomes"].get(question["id"])
     if expected:
         mark.outcome = _outcome(expected, results)
-    if question["id"] in keys["unknown"]:
+    if question.get("unknown") or question["id"] in keys["unknown"]:
         mark.unknown_ok = not any(_computed(call) for call in calls) or _says_unknown(results)
     return mark
 
@@ -70,7 +71,8 @@ def grade(question: dict[str, Any], results: list[dict[str, Any]], keys: dict[st
 def _tools_right(
     question: dict[str, Any], results: list[dict[str, Any]], tools: list[str], keys: dict[str, Any]
 ) -> bool:
-    accepted = keys["questions"].get(question["id"]) or keys["intents"][question["intent"]]
+    own = question.get("accept") or keys["questions"].get(question["id"])
+    accepted = own or keys["intents"][question["intent"]]
     statuses = {result["status"] for result in results}
     for alternative in accepted:
         if alternative == "declined":
@@ -126,6 +128,8 @@ def _same(name: str, stated: str, given: Any) -> bool:
     if name == "parallelism":
         return str(given) in stated.replace("-offload", "") or stated.startswith(str(given))
     if name == "deadline":
+        if not stated[:-1].replace(".", "").isdigit():
+            return True  # a day by the calendar, whose hours are those of the moment it is asked
         hours = {"h": 1.0, "d": 24.0, "w": 168.0}.get(stated[-1], 1.0)
         return float(str(given).rstrip("h") or 0) == float(stated[:-1]) * hours
     if name in ("framework", "provider", "precision", "task", "cuda", "driver"):

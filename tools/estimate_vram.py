@@ -14,6 +14,7 @@ from tools.errors import BadValue, MissingValue, nearest
 from tools.memory import MemoryBill, estimate, verdict
 from tools.memory.knobs import largest_savings
 from tools.memory.shapes import TARGET_NAMES
+from tools.memory.states import GPUS_PER_NODE
 from tools.registry import parse_input, tool
 from tools.result import Assumption, Column, Fact, SourceRef, Step, Table, Warn
 from tools.units import GB
@@ -34,6 +35,7 @@ _PHASES = {
 }  # fmt: skip
 # DeepSpeed's own estimators of host memory multiply the states by this for buffers (additional_buffer_factor, 1.5).
 HOST_BUFFERS = 1.5
+LOADED_BYTES = 4.0  # a weight as read before it is split, fp32 where no dtype is named
 _SOURCES = (
     SourceRef(id="zero", title="ZeRO: memory of mixed-precision training and its partitioning (Rajbhandari et al.)",
               as_of="2020-05-13", url="https://arxiv.org/abs/1910.02054"),
@@ -194,6 +196,15 @@ def _facts(job: Job, bill: MemoryBill, about: list[str]) -> list[Fact]:
                  low=bill.host_ram_bytes, high=bill.host_ram_bytes * HOST_BUFFERS, about=about,
                  basis="offloaded states of all GPUs of a node; above that pinned buffers and loading, up to half more")
         )  # fmt: skip
+        ranks = min(job.n_gpus, GPUS_PER_NODE)
+        if ranks > 1:
+            loading = LOADED_BYTES * job.arch.total_params * ranks
+            facts.append(
+                Fact(id="host_ram_loading", name="host_ram_loading", value=loading, unit="B", about=about,
+                     label="host memory while every process of a machine reads whole fp32 weights",
+                     low=loading, high=loading * HOST_BUFFERS, basis=f"{ranks} processes x 4 B a weight; buffers above "
+                     "that, up to half more (DeepSpeed's estimator); none on the meta device or under zero.Init")
+            )  # fmt: skip
     if job.task == "train" and not job.is_adapter:
         facts.append(
             Fact(id="bytes_per_param", name="bytes_per_param", value=bill.states_bytes_per_param, unit="B/param",

@@ -155,10 +155,10 @@ class Job:
 
 def laid_out(job: Job, **changes: Any) -> Job:
     """The job with another layout; where no framework was named, that of the stack which can lay it out so."""
-    changed = replace(job, **changes)
-    if not job.framework_open:
-        return changed
-    return replace(changed, framework=_usual_framework(changed.tp, changed.pp, changed.cp, changed.ep))
+    if job.framework_open:
+        degrees = (changes.get(name, getattr(job, name)) for name in ("tp", "pp", "cp", "ep"))
+        changes["framework"] = _usual_framework(*degrees)
+    return replace(job, **changes)
 
 
 def _usual_framework(tp: int, pp: int, cp: int, ep: int) -> Framework:

@@ -96,6 +96,15 @@ def test_offloaded_states_are_counted_on_the_host() -> None:
     assert result.fact("optimizer_states").value == 0
 
 
+def test_loading_takes_what_deepspeed_s_estimator_says() -> None:
+    # estimate_zero2_model_states_mem_needs with offload: parameters x max(4 x GPUs, 16) x 1.5, the first for loading.
+    result = call(model="2.85B", method="full", n_gpus=8, sharding="zero2", cpu_offload="optimizer")
+    assert result.fact("host_ram_loading").high == pytest.approx(2.85e9 * max(4 * 8, 16) * 1.5, rel=0.02)
+    alone = call(model="2.85B", method="full", n_gpus=1, cpu_offload="optimizer")
+    assert alone.fact("host_ram").high == pytest.approx(2.85e9 * max(4 * 1, 16) * 1.5, rel=0.02)
+    assert "host_ram_loading" not in {fact.name for fact in alone.facts}
+
+
 def test_the_three_knobs_are_sorted_by_what_they_save() -> None:
     result = call(model="llama-3.1-8b", method="full", precision="bf16_mixed")
     after = [float(fact.value) for fact in result.facts if fact.name == "knob"]

@@ -16,6 +16,7 @@ from tools.usual_batch import usual_batch_tokens
 from tools.workload import Checkpointing, Job, Sharding, WorkloadInput, laid_out
 
 MICRO_BATCHES = (1, 4, 16)
+_SAME_STATES = ("fp8", "fp16_mixed")  # as bf16_mixed
 CLOSE = 0.97  # of what a layout could reach at most: nearer, choosing is below any model's error
 
 
@@ -133,20 +134,18 @@ def _same_but_saving(job: Job, other: Job) -> bool:
 @lru_cache(maxsize=2048)
 def _sized(job: Job, n_gpus: int, per_machine: int, free: Freedom) -> tuple[tuple[Job, MemoryBill], ...]:
     """The options with their memory, which is the same for every card of this count and so is computed once."""
-    return tuple((option, _need(_memory_twin(option))) for option in _options(job, n_gpus, per_machine, free))
+    options = _options(job, n_gpus, per_machine, free)
+    if job.precision not in _SAME_STATES:
+        return tuple((option, _need(option)) for option in options)
+    # FP8 products keep weights and states as bf16 has them: where the stack allocates the same, the sum is made once.
+    twins = _options(replace(job, precision="bf16_mixed"), n_gpus, per_machine, free)
+    pairs = zip(options, twins, strict=True)
+    return tuple((one, _need(twin if recipe_for(twin) == recipe_for(one) else one)) for one, twin in pairs)
 
 
 @lru_cache(maxsize=8192)
 def _need(job: Job) -> MemoryBill:
     return estimate(job)
-
-
-def _memory_twin(job: Job) -> Job:
-    """The same job in bf16 where its stack allocates the same: FP8 products keep weights and states as they are."""
-    if job.precision not in ("fp8", "fp16_mixed"):
-        return job
-    twin = replace(job, precision="bf16_mixed")
-    return twin if recipe_for(twin) == recipe_for(job) else job
 
 
 @lru_cache(maxsize=2048)

@@ -49,12 +49,17 @@ def power(d: Decider) -> None:
         d.add("estimate_power", arguments, "side" if d.calls else "main", name)
 
 
+_FULL_MACHINE = 8  # GPUs of the largest machine that is common
+
+
 @action("host_memory")
 def host_memory(d: Decider) -> None:
     """Host memory that offloading takes: of full fine-tuning, the usual meaning, unless a method was named."""
     card = d.card()
-    base = d.workload("estimate_vram", gpu=card, n_gpus=d.count_of(card))
-    d.add("estimate_vram", with_method(base, d.method() or "full"))
+    base = with_method(d.workload("estimate_vram", gpu=card, n_gpus=d.count_of(card)), d.method() or "full")
+    d.add("estimate_vram", base)
+    if base.get("n_gpus") is None:  # each card's process has buffers of its own: without a count, a full machine too
+        d.add("estimate_vram", {**base, "n_gpus": _FULL_MACHINE}, "main", f"n_gpus={_FULL_MACHINE}")
 
 
 @action("check_speed")

@@ -192,9 +192,12 @@ def _host(outcomes: list[Outcome], state: Slots, turn: Slots) -> Lead | None:
         given = float(has) * 1e9
         answer = "Yes" if given >= 1.1 * high else "No" if given < low else "Borderline"
         lead = f"**{answer}: {told}, and you have {has:g} GB.**"
-    parts = [lead, say("host_use"), f"On the GPU: {found.verdict}"]
+    full = next((o for o in outcomes if o.call.about.startswith("n_gpus=") and o.ref("host_ram")), None)
+    loading = (full or found).ref("host_ram_loading")
+    more = say("host_full_machine" if full else "host_loading", ref=loading) if loading else ""
+    parts = [lead, more, say("host_use"), f"On the GPU: {found.verdict}"]
     knobs = [say("host_knobs")] if has is None or float(has) * 1e9 < 1.1 * float(need["value"]) else []
-    return Lead(parts, [found], knobs)
+    return Lead([part for part in parts if part], [found, *([full] if full else [])], knobs)
 
 
 # Spot or not --------------------------------------------------------------------------------------------------------
