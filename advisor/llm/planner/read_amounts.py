@@ -118,8 +118,8 @@ def read_times(page: Page, values: dict[str, Any]) -> None:
     weekday = _between_weekdays(page)
     if weekday:
         values["deadline_hours"] = weekday
-    elif due := read_due(page):
-        values["due"] = due
+    elif day := read_due(page):
+        values["due"] = day
     failing = page.take("mtbf")
     if failing:
         values["mtbf_hours"] = float(failing[1]) * _hours_of(failing[2])

@@ -46,7 +46,7 @@ def hours_left(due: Due, now: datetime) -> float | None:
     now = now.astimezone(UTC).replace(tzinfo=None) if now.tzinfo else now
     try:
         day = _day_of(due, now.replace(hour=0, minute=0, second=0, microsecond=0))
-    except ValueError:  # 31 February
+    except ValueError:  # the 31st of a shorter month
         return None
     if due.hour is not None:
         end = day + timedelta(hours=due.hour)
@@ -96,11 +96,13 @@ def _date(match: re.Match[str]) -> Due | None:
     if match["iso"]:
         year, month, day = (int(part) for part in match["iso"].split("-"))
         return Due(year=year, month=month, day=day, before=_is_before(match, None))
-    month = months[match["month"] or match["month_after"] or match["month_alone"]]
-    day = match["day_of"] or match["day_before"]
-    year = match["year"]
+    named = match["month"] or match["month_after"] or match["month_alone"]
+    of_month = match["day_of"] or match["day_before"]
     return Due(
-        month=month, day=int(day) if day else None, year=int(year) if year else None, before=_is_before(match, None)
+        month=months[named],
+        day=int(of_month) if of_month else None,
+        year=int(match["year"]) if match["year"] else None,
+        before=_is_before(match, None),
     )
 
 
