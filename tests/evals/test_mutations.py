@@ -11,6 +11,7 @@ def test_there_are_enough_faults_and_each_has_a_name_of_its_own():
     assert sum(not mutation.cases for mutation in MUTATIONS) >= 8  # faults of the graders themselves
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name.replace(" ", "-"))
 def test_a_seeded_fault_turns_the_gate_red(mutation):
     sound = verdicts(mutation)
