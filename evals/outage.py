@@ -26,7 +26,7 @@ from advisor.settings import Settings
 from advisor.store import SqliteConversations
 from advisor.turn import Desk
 from evals.casefile import Case, load_suites
-from evals.run import CaseResult, run_case
+from evals.run import ASKED_AT, CaseResult, run_case
 
 DOWN = ("acme/first", "acme/second")  # the model set up and its fallback
 WANTED = 0.95
@@ -76,7 +76,7 @@ def run(cases: Sequence[tuple[str, Case]]) -> Outage:
 
     with tempfile.TemporaryDirectory() as folder:
         store = SqliteConversations(Path(folder) / "outage.db")
-        desk = Desk(settings, store, opened)
+        desk = Desk(settings, store, opened, now=lambda: ASKED_AT)
         results = tuple(run_case(suite, case, DOWN[0], desk, degraded=True) for suite, case in cases)
         store.database.close()
     return Outage(results)
