@@ -112,7 +112,8 @@ def search(
     wall = np.full((VARIANTS * each, 2), np.inf)
     fixed = np.zeros((VARIANTS * each, 2))
     gpus = {gpu.id: gpu for gpu in all_gpus()}
-    courses = [replace(policy, spot_monthly_share=share) for share in (0.0, SPOT_MONTHLY_SHARE)]
+    shares = (0.0, SPOT_MONTHLY_SHARE) if "spot" in want.billings else (0.0,)
+    courses = [replace(policy, spot_monthly_share=share) for share in shares]
     plain = replace(job, assumptions=())
     for index, at in enumerate(first):
         gpu, total = gpus[str(offers.gpu_id[row[at]])], int(counts[at])

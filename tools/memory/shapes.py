@@ -180,6 +180,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
 TARGET_NAMES: tuple[str, ...] = (*_GROUPS, *_TARGETS)
 
 
+@lru_cache(maxsize=1024)
 def adapter_weights(arch: Architecture, rank: int, targets: tuple[str, ...]) -> float:
     """Adapter weights: rank x (in + out) of every adapted matrix (Hu et al. 2021, arXiv:2106.09685)."""
     return float(rank * sum((x.inputs + x.outputs) * x.blocks * x.copies for x in adapter_linears(arch, targets)))

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import mul
 
 from knowledge.gpus import load_gpu
 from knowledge.types import Gpu
@@ -109,11 +110,11 @@ def modelled_step(
     rate = coefficients(gpu, job, _bits(job, gpu), software, _over_pcie(fabric), kernels, power_watts)
     if fabric is None or job.n_gpus == 1:
         return Modelled(combine(terms, rate, _NOTHING), terms, _NOTHING)
-    tokens = job.tokens_per_step / job.n_gpus
-    alone = exposed_by_axis(job, fabric, busy(terms, rate).compute * tokens, ways)
+    tokens, alone_on_gpu = job.tokens_per_step / job.n_gpus, busy(terms, rate)
+    alone = exposed_by_axis(job, fabric, alone_on_gpu.compute * tokens, ways)
     plain = [alone.get(axis, 0.0) / tokens for axis in AXES]
     shown = tuple(share * seconds for share, seconds in zip(rate.exposed, plain, strict=True))
-    return Modelled(combine(terms, rate, plain), terms, shown)
+    return Modelled(combine(terms, rate, plain, alone_on_gpu), terms, shown)
 
 
 def estimate_throughput(
@@ -186,10 +187,10 @@ def busy(terms: Terms, rate: Coefficients) -> Parts:
     return Parts(matmul, slow * terms.flops.attention / rate.attention_flops, memory, 0.0, 0.0, 0.0)
 
 
-def combine(terms: Terms, rate: Coefficients, exposed: Sequence[float]) -> Parts:
-    """The whole time of a token, by cause; arrays of rows go through it as well."""
-    parts = busy(terms, rate)
-    shown = sum(share * seconds for share, seconds in zip(rate.exposed, exposed, strict=True))
+def combine(terms: Terms, rate: Coefficients, exposed: Sequence[float], parts: Parts | None = None) -> Parts:
+    """The whole time of a token, by cause; arrays of rows go through it as well. ``parts``: ``busy``'s, if known."""
+    parts = parts or busy(terms, rate)
+    shown = sum(map(mul, rate.exposed, exposed))
     return Parts(
         matmul=parts.matmul,
         attention=parts.attention,
