@@ -59,7 +59,8 @@ def create_app(settings: ServiceSettings | None = None, desk: Desk | None = None
     for routes in (ask, turn_routes, tool_routes, openai_wire, conversations, operations, docs):
         app.include_router(routes.router)
     pages.install(app)
-    app.router.routes.append(Route("/mcp", mcp, methods=["GET", "POST", "DELETE"], include_in_schema=False))
+    # POST alone: the server keeps no session to end and pushes nothing, so a GET's stream would only hold a connection.
+    app.router.routes.append(Route("/mcp", mcp, methods=["POST"], include_in_schema=False))
     problems.install(app)
     openapi.install(app)
     balance = Balance(shared_file(settings.workers))

@@ -101,6 +101,11 @@ def test_the_server_speaks_the_same_over_http(serve: Serve) -> None:  # noqa: F8
     assert 'advisor_tool_calls_total{outcome="ok",surface="mcp",tool="estimate_vram"} 2.0' in figures
 
 
+def test_nobody_holds_a_stream_on_which_nothing_comes(serve: Serve) -> None:  # noqa: F811
+    refused = serve().client.get("/mcp", headers={"accept": "text/event-stream"})
+    assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
+
+
 def test_over_http_a_key_is_asked_for_as_everywhere(serve: Serve) -> None:  # noqa: F811
     live = serve(api_keys="a-key-of-some-length")
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
