@@ -68,6 +68,9 @@ class Sources:
         return found[0] if len(found) == 1 else None
 
 
+_BRACKETED_RANGE = re.compile(r" \(\[\[([^\[\]|]{1,200})\|range\]\]\)")  # says nothing where the fact has no range
+
+
 def render(text: str, sources: Sources) -> Rendered:
     """``text`` with its references printed."""
     done = Rendered("")
@@ -86,7 +89,11 @@ def render(text: str, sources: Sources) -> Rendered:
         done.unknown.append(name)
         return NOT_KNOWN
 
-    done.text = _tidy(REFERENCE.sub(put, text))
+    def without_range(match: re.Match[str]) -> str:
+        fact = sources.fact(match[1].strip())
+        return "" if fact and (fact.low is None or fact.low == fact.high) else match[0]
+
+    done.text = _tidy(REFERENCE.sub(put, _BRACKETED_RANGE.sub(without_range, text)))
     return done
 
 

@@ -45,6 +45,8 @@ def sources() -> Sources:
         ("[[t1.headroom|range]]", "43.4 %"),
         ("[[t1.headroom|GiB]]", "43.4 %"),
         ("[[t1.peak_per_gpu|days]]", "45.3 GB"),
+        ("[[t1.peak_per_gpu]] ([[t1.peak_per_gpu|range]]).", "45.3 GB (41.2–49.8 GB)."),
+        ("[[t1.headroom]] ([[t1.headroom|range]]).", "43.4 %."),
         ("a [[t1.headroom]] b [[t1.headroom]]", "a 43.4 % b 43.4 %"),
     ],
 )

@@ -12,6 +12,7 @@ from tools.units import parse_count
 from tools.workload import WorkloadInput
 
 BillingChoice = Literal["on_demand", "spot", "community", "secure", "reserved_1y", "reserved_3y"]
+_LEAST_PERCENT = 5  # an MFU above 1 from here on is meant in percent; below, no run is that slow
 
 
 class RunInput(WorkloadInput):
@@ -74,7 +75,7 @@ class RunInput(WorkloadInput):
         if isinstance(value, str) and value.strip().endswith("%"):
             return float(value.strip().rstrip("%")) / 100.0
         if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 1:
-            as_percent = f"{float(value) / 100:g}" if value <= 100 else "0.4"
+            as_percent = f"{float(value) / 100:g}" if _LEAST_PERCENT <= value <= 100 else "0.4"
             raise BadValue(
                 "out_of_range",
                 f"An MFU of {value:g} is above 1: no chip multiplies faster than its peak.",
