@@ -61,7 +61,8 @@ def from_parameters(given: dict[str, Any], field: str = "model") -> tuple[Archit
 
     Accepts params_b, active_params_b, n_layers, hidden_size, ffn_size, n_heads, n_kv_heads, vocab_size, tied,
     n_experts, experts_per_token, expert_ffn. What is missing is taken from a typical dense decoder of that size with
-    its FFN width solved so that the parameter count comes out right.
+    its FFN width solved so that the parameter count comes out right. Raises MissingValue without params_b, BadValue
+    where it is no number or outside 0.0001 to 100,000 and for shapes that cannot be.
     """
     if "name" in given and "params_b" not in given:
         return resolve_architecture(str(given["name"]), field)
@@ -116,7 +117,9 @@ def from_parameters(given: dict[str, Any], field: str = "model") -> tuple[Archit
 
 
 def known_model(name: str) -> bool:
-    """Whether ``name`` resolves without guessing."""
+    """Whether the knowledge base resolves this name, if need be by a guess that it notes; False where it only has near
+    ones.
+    """
     try:
         find_model(name)
     except UnknownName:

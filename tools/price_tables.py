@@ -126,12 +126,12 @@ def offers_chart(asked: Asked) -> dict[str, object]:
 
 
 def title(row: Offer) -> str:
-    """The provider as it calls itself."""
+    """The provider's name as it writes it itself. Raises UnknownName for an offer of a provider not held."""
     return find_provider(row.provider).title
 
 
 def place(row: Offer) -> str:
-    """The region, or that it is any."""
+    """The region for people; "any region" where the offer holds everywhere."""
     return "any region" if row.region.casefold().startswith("global") else row.region
 
 

@@ -31,7 +31,9 @@ STAYS = ("on_demand", "secure", "community")
 
 
 def write(result: LookupPricesResult, asked: Asked) -> None:
-    """Fill the result from what was found."""
+    """Fill the result, in place, with facts, tables, chart and sentences; where no offer was found, with the nearest
+    ones that exist.
+    """
     _offer_facts(result, asked.listed)
     if not asked.found:
         _nothing(result, asked)
@@ -47,7 +49,9 @@ def write(result: LookupPricesResult, asked: Asked) -> None:
 
 
 def fact_id(number: int, name: str = "usd_per_gpu_hour") -> str:
-    """Ids of repeated facts: the first has the plain name."""
+    """The id of the ``number``-th fact (from 0) of one name: the first has the plain name, the next
+    ``_2`` and so on.
+    """
     return name if number == 0 else f"{name}_{number + 1}"
 
 

@@ -90,7 +90,7 @@ def saving(cheaper: Summary | None, dearer: Summary | None) -> float | None:
 
 
 def cheapest(rows: Sequence[Offer], where: Callable[[Offer], bool] = lambda row: True) -> Offer | None:
-    """The cheapest offer; the newer one of two at the same price."""
+    """The offer with the lowest USD per GPU-hour, the newer of two at one price; None where no row passes ``where``."""
     found = [row for row in rows if where(row)]
     return min(found, key=lambda row: (row.usd_per_gpu_hour, -int(row.observed.replace("-", "")))) if found else None
 

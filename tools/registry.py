@@ -41,11 +41,11 @@ class ToolSpec:
         return self.fn(parse_input(self.input_model, arguments))
 
     def input_schema(self) -> dict[str, Any]:
-        """JSON Schema of the arguments, with units and descriptions."""
+        """JSON Schema of the arguments, with units and descriptions; a new dictionary each time."""
         return self.input_model.model_json_schema()
 
     def output_schema(self) -> dict[str, Any]:
-        """JSON Schema of the result."""
+        """JSON Schema of the result, with units and descriptions; a new dictionary each time."""
         return self.output_model.model_json_schema()
 
 
@@ -53,7 +53,10 @@ _REGISTRY: dict[str, ToolSpec] = {}
 
 
 def tool(name: str, examples: list[dict[str, Any]] | None = None) -> Callable[[F], F]:
-    """Register a tool; fails at import if it lacks models or a docstring."""
+    """Register a tool under ``name`` and return the function unchanged; ``examples`` are arguments that every surface
+    shows. Raises TypeError, at import, without one input model, a ToolResult return type and a docstring, and for a
+    name taken.
+    """
 
     def register(fn: F) -> F:
         hints = get_type_hints(fn)
@@ -84,7 +87,7 @@ def all_tools() -> dict[str, ToolSpec]:
 
 
 def get_tool(name: str) -> ToolSpec:
-    """The tool of this name, imported if need be; UnknownName with the nearest names otherwise."""
+    """The tool of this name, imported if need be. Raises UnknownName with the nearest names where there is none."""
     if name not in _REGISTRY and name in MODULES:
         import_module(MODULES[name])
     if name not in _REGISTRY:
@@ -99,7 +102,7 @@ def get_tool(name: str) -> ToolSpec:
 
 
 def parse_input(model: type[BaseModel], arguments: dict[str, Any]) -> BaseModel:
-    """Validated input, or one InputProblem naming the first field at fault in our own words."""
+    """Validated input. Raises InputProblem, in our own words, for the first field at fault."""
     try:
         return model.model_validate(arguments)
     except ValidationError as err:

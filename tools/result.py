@@ -114,7 +114,7 @@ class ToolResult(BaseModel):
     suggestions: list[str] = Field(default_factory=list, description="Questions that usually come next, as typed.")
 
     def fact(self, name: str) -> Fact:
-        """The first fact of this name; KeyError when there is none."""
+        """The first fact of this name. Raises KeyError when there is none."""
         for fact in self.facts:
             if fact.name == name:
                 return fact

@@ -65,7 +65,8 @@ def search_knowledge(given: SearchKnowledgeInput) -> SearchKnowledgeResult:
 
     Search over curated, dated articles, by a model of how people ask for them, and over claims whose arithmetic was
     redone. It explains; it does not estimate: for memory, hours, prices or links of a given job call the other tools.
-    Where nothing fits it says so; warning ``loosely_related`` marks passages that are only the nearest.
+    Where nothing fits it says so; warning ``loosely_related`` marks passages that are only the nearest. Raises
+    MissingValue for an empty query.
     """
     if not given.query.strip():
         raise MissingValue("missing_argument", "'query' is empty.", field="query", hint="Ask in a few words.")

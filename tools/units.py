@@ -68,7 +68,9 @@ _NUMBER = re.compile(r"^\s*([+-]?(?:\d[\d_,]*)?\.?\d+(?:[eE][+-]?\d+)?|\d+)\s*(.
 
 
 def parse_bytes(text: str | float, field: str = "size") -> float:
-    """Bytes from "80GB", "80 GiB", "16gb"; a bare number is bytes. "8 Gb" and "8 Gbit" are bits, an eighth each."""
+    """Bytes from "80GB", "80 GiB", "16gb"; a bare number is bytes. "8 Gb" and "8 Gbit" are bits, an eighth each. Raises
+    BadValue, naming ``field``, for what is no finite number or no such unit.
+    """
     number, unit = _split(text, field)
     match = re.fullmatch(r"([kKmMgGtTpP]i?)?(B|b|bytes?|bits?)?", unit)
     if not match:
@@ -87,7 +89,9 @@ def parse_bytes(text: str | float, field: str = "size") -> float:
 
 
 def parse_rate(text: str | float, field: str = "bandwidth") -> float:
-    """Bytes per second from "3.35 TB/s", "400Gb/s", "400 Gbit/s", "100GbE", "25 Gbps"."""
+    """Bytes per second from "3.35 TB/s", "400Gb/s", "400 Gbit/s", "100GbE", "25 Gbps". Raises BadValue, naming
+    ``field``, for what is no finite number or no such unit.
+    """
     number, unit = _split(text, field)
     cleaned = unit.replace(" ", "")
     ethernet = re.fullmatch(r"([gG])[bB]?[eE]", cleaned)
@@ -101,7 +105,9 @@ def parse_rate(text: str | float, field: str = "bandwidth") -> float:
 
 
 def parse_count(text: str | float, field: str = "count") -> float:
-    """A count from "70B", "100 bn", "20T", "1.5k", "20 billion", "1e9"; a bare number is itself."""
+    """A count from "70B", "100 bn", "20T", "1.5k", "20 billion", "1e9"; a bare number is itself. Raises BadValue,
+    naming ``field``, for what is no finite number or no such unit.
+    """
     number, unit = _split(text, field)
     word = unit.lower().rstrip("s")
     words = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
@@ -117,7 +123,9 @@ def parse_count(text: str | float, field: str = "count") -> float:
 
 
 def parse_seconds(text: str | float, field: str = "time") -> float:
-    """Seconds from "2h", "90 min", "3 days", "1 week"; a bare number is seconds."""
+    """Seconds from "2h", "90 min", "3 days", "1 week"; a bare number is seconds, a month 730 h and a year 365 days.
+    Raises BadValue, naming ``field``, for what is no finite number or no such unit.
+    """
     number, unit = _split(text, field)
     word = unit.lower().rstrip("s") or "s"
     scale = {
@@ -152,7 +160,9 @@ def _shown(value: float, unit: str, want: str | None) -> str:
 
 
 def format_range(low: float, high: float, unit: str, want: str | None = None) -> str:
-    """A range with the unit said once: "41.2–49.8 GB"."""
+    """Two values in ``unit``, as people read a range, with the unit said once: "41.2–49.8 GB". ``want`` forces a unit
+    (GiB); bytes take the prefix of ``high``. One value where both print alike.
+    """
     if unit in ("B", "B/s") and not want:
         want = _bytes_prefix(high) + ("B/s" if unit == "B/s" else "B")
     left, right = format_value(low, unit, want), format_value(high, unit, want)

@@ -18,7 +18,9 @@ FINE_TUNE_BATCH_TOKENS = 2**19
 
 
 def usual_batch_tokens(job: Job) -> int:
-    """Tokens a step that the method usually covers."""
+    """Tokens a step over all GPUs that the method usually covers: 4 x 2**20 in pretraining (Llama 2 and 3 8B), 2**19 in
+    fine-tuning (Tulu 3).
+    """
     return PRETRAIN_BATCH_TOKENS if job.method in ("pretrain", "continued_pretrain") else FINE_TUNE_BATCH_TOKENS
 
 

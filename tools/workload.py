@@ -134,22 +134,24 @@ class Job:
 
     @property
     def dp(self) -> int:
-        """Data-parallel replicas (ZeRO and FSDP shard over these)."""
+        """Data-parallel replicas, a count (ZeRO and FSDP shard over these times the context-parallel ranks)."""
         return self.n_gpus // (self.tp * self.pp * self.cp)
 
     @property
     def tokens_per_micro_batch(self) -> int:
-        """Tokens one replica passes through at a time."""
+        """Tokens one replica passes through at a time: samples of a micro-batch x tokens of a sample."""
         return self.micro_batch * self.seq_len
 
     @property
     def tokens_per_step(self) -> int:
-        """Global batch in tokens."""
+        """Global batch in tokens: one optimizer step over all replicas and accumulated passes."""
         return self.tokens_per_micro_batch * self.grad_accum * self.dp
 
     @property
     def is_adapter(self) -> bool:
-        """Whether only adapters are trained."""
+        """Whether only adapters are trained: LoRA, QLoRA, DoRA, or adapters under a preference or
+        reinforcement method.
+        """
         return self.adapter or self.method in ("lora", "qlora", "dora")
 
 

@@ -50,6 +50,6 @@ def meaning(text: str) -> Meaning | None:
 
 
 def capability_in(text: str) -> str | None:
-    """The card's architecture that a message names, e.g. sm_120."""
+    """The NVIDIA architecture that a pasted message names, as PyTorch prints it (sm_120); None where it names none."""
     found = re.search(r"capability (sm_\d{2,3})|\b(sm_1[02]\d)\b", text)
     return (found[1] or found[2]) if found else None

@@ -64,7 +64,7 @@ class Setup:
 
     @property
     def chip(self) -> Chip | None:
-        """The architecture's facts."""
+        """What the knowledge base holds of the card's architecture; None without a card or where it holds nothing."""
         return chip(self.gpu.compute_capability) if self.gpu else None
 
     @property
@@ -77,7 +77,11 @@ class Setup:
 
 
 def checks(setup: Setup) -> Iterator[Check]:
-    """Every check that the given facts allow."""
+    """Every check that the given facts allow, lazily: chip, driver, wheel, precision, attention, libraries.
+
+    A card that is neither NVIDIA's, AMD's nor Apple's gets one check, without verdict. What was not given is not
+    checked.
+    """
     gpu = setup.gpu
     if gpu is not None and gpu.vendor not in ("NVIDIA", "AMD", "Apple"):
         origin = Origin("recalled", "from memory", "", gpu.as_of, "recalled")
@@ -99,7 +103,7 @@ def checks(setup: Setup) -> Iterator[Check]:
 
 
 def release(torch: str | None) -> TorchRelease | None:
-    """The facts of a PyTorch release."""
+    """The facts of a PyTorch release by its version as held ("2.7"); None where it was not given or is not held."""
     return next((found for found in torch_releases() if found.version == torch), None)
 
 

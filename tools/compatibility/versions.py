@@ -30,7 +30,10 @@ class Stack:
 
 
 def parse_stack(text: str) -> Stack:
-    """A framework argument; unknown names are refused with the nearest known."""
+    """A framework argument ("torch 2.4.1+cu121 bitsandbytes") as versions (PyTorch and CUDA as major.minor) and the
+    libraries named; what it does not say is None. Raises UnknownName, with the nearest known, for a library that no
+    facts are held on.
+    """
     lowered = text.casefold()
     torch = re.search(r"(?:py)?torch(?:==|[\s=v-]*)(\d+\.\d+)", lowered)
     wheel = re.search(r"\+?cu(\d{2})(\d)\b", lowered)
@@ -58,7 +61,9 @@ def parse_stack(text: str) -> Stack:
 
 
 def parse_cuda(text: str | float) -> str:
-    """A CUDA version as "12.8"."""
+    """A CUDA version as "major.minor", from 12.8, "cu128" or "CUDA 12"; a missing minor is 0. Raises BadValue where
+    there is none or its major is outside 8 to 15; whether facts are held on it is not asked.
+    """
     found = re.search(r"cu(\d{2})(\d)\b|(\d{1,2})(?:\.(\d{1,2}))?", str(text).casefold())
     if not found:
         raise BadValue("not_a_version", f"{text!r} is not a CUDA version.", field="cuda", candidates=["12.8", "13.0"])
@@ -70,7 +75,9 @@ def parse_cuda(text: str | float) -> str:
 
 
 def parse_driver(text: str | float) -> str:
-    """A driver version as "535.104.05"."""
+    """The first NVIDIA driver version in the text, as written there: "570" or "535.104.05". Raises BadValue where no
+    number of three digits begins one.
+    """
     found = re.search(r"\d{3}(?:\.\d+)*", str(text))
     if not found:
         raise BadValue(
@@ -81,7 +88,9 @@ def parse_driver(text: str | float) -> str:
 
 
 def known_torch(version: str) -> str:
-    """The release, refused when it is none that is held."""
+    """``version`` itself ("2.7", major.minor). Raises BadValue, with the nearest held, where no facts are
+    held on it.
+    """
     known = [release.version for release in torch_releases()]
     if version not in known:
         raise BadValue(

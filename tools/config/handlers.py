@@ -31,7 +31,9 @@ class Handlers:
         self.shape: dict[str, Any] = {}
 
     def take(self, setting: Setting) -> None:
-        """Read one setting, or file it as ignored or not understood."""
+        """Read one setting into ``parsed.arguments`` or a waiting place, else file it as ignored or not understood.
+        None and "auto" are the framework's own choice, so they are ignored.
+        """
         key, value = setting.key, setting.value
         if value is None or (isinstance(value, str) and value.lower() == "auto"):
             self.parsed.ignored.append(f"{setting.name} (left to the framework)")

@@ -86,9 +86,9 @@ class _Draw:
 def estimate_power(given: EstimatePowerInput) -> EstimatePowerResult:
     """How much power do these GPUs draw, what does the electricity cost a month and a year, and can a circuit feed it?
 
-    Servers: the maker's figure for a whole machine, else design power x 1.8. Desktops: (cards + 250 W) / 0.9.
-    Energy = that x load x PUE x hours; a circuit carries 80 % of volts x amperes for hours on end. Not modelled: the
-    cooling plant of an own room, demand charges, three-phase balance.
+    Servers: the maker's figure for a whole machine, else design power x 1.8. Desktops: (cards + 250 W) / 0.9. Energy =
+    that x load x PUE x hours; a circuit carries 80 % of volts x amperes for hours on end. Not modelled: the cooling
+    plant of an own room, demand charges, three-phase balance. Raises MissingValue for a card of unknown design power.
     """
     match = find_gpu(given.gpu)
     gpu = match.value

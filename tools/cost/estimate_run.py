@@ -65,10 +65,10 @@ def estimate_run(given: EstimateRunInput) -> EstimateRunResult:
 
     Hours = tokens / (tokens/s), with tokens/s from FLOPs per token, achieved fractions of peak and bandwidth, and
     exposed communication; or, with an MFU given, hours = 6·N·D / (GPUs · peak · MFU). Cost = GPU-hours x price, plus
-    failures and saves (Daly 2006), evaluation, idle time, checkpoint and dataset storage, egress. Energy = design
-    power x load x PUE. PPO and GRPO: completions are written by an engine on the same cards, bound by reading weights
-    and cache; then scored, then trained on. Not modelled: queueing for capacity, salaries, taxes, tools called while
-    generating.
+    failures and saves (Daly 2006), evaluation, idle time, checkpoint and dataset storage, egress. Energy = design power
+    x load x PUE. PPO and GRPO: completions are written by an engine on the same cards, bound by reading weights and
+    cache; then scored, then trained on. Not modelled: queueing for capacity, salaries, taxes, tools called while
+    generating. Raises BadValue for inference, and for an offer asked for that the price book does not hold.
     """
     if given.task != "train":
         raise BadValue(
@@ -142,7 +142,9 @@ def _price(given: EstimateRunInput, gpu: Gpu, billing: str) -> PriceBasis | None
 
 
 def parse_price(price: float | str, field: str = "price") -> float:
-    """USD per GPU-hour from 2.5, "$2.50", "2.5/h"."""
+    """USD per GPU-hour from 2.5, "$2.50" or "2.5/h"; what follows a slash is not read. Raises BadValue where it is no
+    number, is negative, or is 100,000 USD and more.
+    """
     text = str(price).replace("$", "").replace("USD", "").split("/")[0].strip()
     try:
         value = float(text.replace(",", ""))

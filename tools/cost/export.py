@@ -80,7 +80,9 @@ def focus_rows(
 
 
 def files(rows: list[Row]) -> list[FileText]:
-    """The rows as a CSV and a JSON file."""
+    """The rows of ``focus_rows`` as two files, CSV (None as an empty cell) and JSON; only their texts, nothing is
+    written.
+    """
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=COLUMNS, lineterminator="\n")
     writer.writeheader()

@@ -32,7 +32,9 @@ class Freedom:
 
     @staticmethod
     def of(given: WorkloadInput, job: Job) -> Freedom:
-        """What was not said is free."""
+        """What ``given`` left open: the layout only where neither a parallel degree above 1 nor a sharding was named.
+        ``batch_tokens`` is the method's usual global batch, tokens a step.
+        """
         fixed = given.tp * given.pp * given.cp > 1 or given.sharding is not None
         return Freedom(
             micro_batch=given.micro_batch is None,
@@ -57,12 +59,14 @@ class SetUp:
 
     @property
     def layout(self) -> str:
-        """The layout in a few words."""
+        """The layout for people, e.g. "FSDP, TP2, micro-batch 4, full checkpointing"."""
         return layout_words(self.job)
 
 
 def layout_words(job: Job) -> str:
-    """Sharding and parallel degrees, micro-batch, checkpointing."""
+    """For people, e.g. "FSDP, TP2, micro-batch 4, full checkpointing"; degrees of 1, one GPU's sharding and
+    checkpointing of none are left out.
+    """
     parts = []
     if job.n_gpus > 1:
         parts.append({"fsdp": "FSDP", "zero1": "ZeRO-1", "ddp": "DDP"}.get(job.sharding, job.sharding))

@@ -15,7 +15,10 @@ _DOLLARS = re.compile(
 
 
 def deadline_hours(deadline: float | str, now: str | None) -> float:
-    """Hours left: from 48, "48h", "3 days", an ISO date or time, or a weekday; dates need ``now``."""
+    """Hours left: from 48, "48h", "3 days", an ISO date or time, or a weekday; a day counts to its end. Dates need
+    ``now``, the asker's ISO date or time. Raises MissingValue without it, BadValue for what cannot be read and for a
+    deadline of 0 hours or in the past.
+    """
     if isinstance(deadline, (int, float)):
         hours = float(deadline)
     else:
@@ -40,7 +43,9 @@ def deadline_hours(deadline: float | str, now: str | None) -> float:
 
 
 def budget_usd(budget: float | str, field: str = "budget") -> float:
-    """USD from 500, "$500", "5k", "1.2M"."""
+    """USD from 500, "$500", "5k", "1.2M". Raises BadValue, naming ``field``, for what is no amount of dollars, for a
+    negative one and for 0.
+    """
     match = _DOLLARS.fullmatch(str(budget).strip())
     try:
         value = float(match[1].replace(",", "").replace("_", "")) if match else -1.0

@@ -30,12 +30,14 @@ class Owned:
     n_gpus: int
 
     def total(self, utilisation: float) -> float:
-        """Over all years at this utilisation."""
+        """USD over all years and GPUs, with each GPU at work a share ``utilisation`` (0 to 1) of the year's 8,760
+        hours.
+        """
         hours = HOURS_PER_YEAR * self.years * self.n_gpus
         return (self.fixed_per_gpu_hour + self.running_per_gpu_hour * utilisation) * hours
 
     def per_used_hour(self, utilisation: float) -> float:
-        """USD per GPU-hour that does work."""
+        """USD per GPU-hour that does work, at a ``utilisation`` above 0 and up to 1; ZeroDivisionError at 0."""
         return self.fixed_per_gpu_hour / utilisation + self.running_per_gpu_hour
 
 

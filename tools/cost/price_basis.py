@@ -81,7 +81,9 @@ def price_basis(
 
 
 def no_price(gpu: Gpu, billing: str, provider: str | None, region: str | None) -> BadValue:
-    """The error for a filter that leaves no offer."""
+    """The error to raise for a filter that leaves no offer of a card that has some; its candidates are up to six pairs
+    of provider and billing that the price book does hold.
+    """
     offers = columns()
     same = offers.gpu_id == gpu.id
     have = sorted({f"{p} {b}" for p, b in zip(offers.provider[same], offers.billing[same], strict=True)})

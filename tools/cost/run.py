@@ -69,7 +69,7 @@ class Bill:
 
     @property
     def total(self) -> float:
-        """The whole bill."""
+        """USD of the whole run: the sum of all eight parts."""
         return (
             self.training + self.failures + self.checkpoint_stalls + self.evaluation + self.start_up + self.idle
             + self.storage + self.egress
@@ -77,13 +77,15 @@ class Bill:
 
 
 def checkpoint_bytes(job: Job, with_optimizer: bool = True) -> float:
-    """One checkpoint: adapters alone under LoRA, else weights with or without the optimizer's states."""
+    """Bytes of one checkpoint: adapters alone under LoRA, else weights with or without the optimizer's states.
+    Resumable ones hold bf16 weights, an fp32 master and the moments (14 bytes a parameter for AdamW).
+    """
     per_param = _RESUMABLE_BYTES.get(job.optimizer, 14.0) if with_optimizer else 2.0
     return per_param * trainable_params(job)
 
 
 def trainable_params(job: Job) -> float:
-    """Weights that are updated: all of them, or the adapters'."""
+    """Parameters that are updated, a count: all of them, or the adapters'."""
     return adapter_params(job) if job.is_adapter else float(job.arch.total_params)
 
 
@@ -103,7 +105,9 @@ def run_time(job: Job, training_hours: float, n_machines: int, policy: Policy) -
 
 
 def bill(job: Job, time: RunTime, usd_per_gpu_hour: float, policy: Policy) -> Bill:
-    """Price every part of the run."""
+    """USD of each part of the run at ``usd_per_gpu_hour``, whose GPUs are all billed for every hour of ``time``.
+    Storage is by the GB (1e9 bytes) and month of 730 h; egress is one copy of the final weights.
+    """
     hourly = usd_per_gpu_hour * job.n_gpus
     stretched = time.training_hours * time.broken.stretch
     months = time.billed_hours / 730.0
@@ -121,7 +125,9 @@ def bill(job: Job, time: RunTime, usd_per_gpu_hour: float, policy: Policy) -> Bi
 
 
 def training_hours(tokens: float, speed: Throughput) -> float:
-    """Hours of steady training."""
+    """Hours of steady training: ``tokens`` over the modelled tokens/s of all GPUs, before failures, saves and idle
+    time.
+    """
     return tokens / speed.tokens_per_second / 3600.0
 
 

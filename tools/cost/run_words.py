@@ -55,12 +55,16 @@ class Course:
 
     @property
     def slow(self) -> float:
-        """Factor on the hours at the slow end of the range."""
+        """Factor on the hours at the slow end of the speed's 90 % range, at least 1; exactly 1 where the
+        MFU was given.
+        """
         return 1.0 if self.given_mfu else 1.0 / self.speed.low_factor
 
     @property
     def fast(self) -> float:
-        """Factor on the hours at the fast end."""
+        """Factor on the hours at the fast end of the speed's 90 % range, at most 1; exactly 1 where the
+        MFU was given.
+        """
         return 1.0 if self.given_mfu else 1.0 / self.speed.high_factor
 
 

@@ -30,7 +30,7 @@ class Choice:
 
 
 def where(plan: Plan) -> str:
-    """Provider, billing and date of the offer."""
+    """Provider, billing and ISO date of the offer, for people: "runpod, on demand, seen 2026-11-30"."""
     billing = {"on_demand": "on demand", "secure": "on demand"}.get(plan.billing, plan.billing.replace("_", " "))
     return f"{plan.provider}, {billing}, seen {plan.observed}"
 
@@ -42,7 +42,9 @@ def machine(plan: Plan) -> str:
 
 
 def with_reasons(plans: list[Plan], choice: Choice) -> list[tuple[Plan, str]]:
-    """The rows to show and why each is there."""
+    """Up to ``SHOWN`` of the ranked plans, in their order, each with why it is there in words; ``[]`` for no plan. More
+    than that are thinned over the range. "Finished run" is said only where the tokens were told.
+    """
     if not plans:
         return []
     picked = plans if len(plans) <= SHOWN else _spread(plans)
@@ -75,7 +77,9 @@ def _spread(plans: list[Plan]) -> list[Plan]:
 
 
 def plan_table(listed: list[tuple[Plan, str]], told: bool) -> Table:
-    """The plans, one a row."""
+    """The plans, one a row: memory in bytes a GPU, wall-clock hours, USD of the finished run. ``told`` is whether the
+    tokens were given; the title says so where they were assumed.
+    """
     columns = [
         Column(key="machine", label="machine"), Column(key="provider", label="provider"),
         Column(key="region", label="region"), Column(key="billing", label="billing"),
@@ -100,7 +104,7 @@ def plan_table(listed: list[tuple[Plan, str]], told: bool) -> Table:
 
 
 def ruled_out_table(choice: Choice) -> Table:
-    """Cards that cannot, with their need and why."""
+    """Cards that cannot, most memory first and at most 12: bytes needed and usable per GPU, and why in words."""
     columns = [
         Column(key="machine", label="largest machine tried"), Column(key="need", label="needs a GPU", unit="B"),
         Column(key="has", label="has", unit="B"), Column(key="why", label="why"),

@@ -24,7 +24,9 @@ class Facts:
         self.found: list[Fact] = []
 
     def add(self, name: str, value: float | int | str | bool, unit: Unit = "", **more: Any) -> Fact:
-        """One fact; ``more`` are Fact's own fields."""
+        """One more fact, kept in ``found`` and returned; ``more`` are Fact's own fields. Its id is ``name`` unless
+        given; that ids differ is the caller's to see to. Raises ValidationError for a field unknown to Fact.
+        """
         fact = Fact(id=more.pop("id", name), name=name, value=value, unit=unit, **more)
         self.found.append(fact)
         return fact
@@ -44,7 +46,9 @@ def _doing(job: Job) -> str:
 
 
 def model_name(job: Job) -> str:
-    """The model without its organisation."""
+    """The model for a sentence: "Llama-3.1-70B" without its organisation; a bare size gets an article ("a 7B dense
+    decoder").
+    """
     name = job.arch.id.split("/")[-1]
     if job.arch.family != "generic":
         return name
@@ -53,10 +57,10 @@ def model_name(job: Job) -> str:
 
 
 def cards(n: int, gpu: Gpu | str) -> str:
-    """A count of cards: 8× H100-SXM5."""
+    """A count of cards for people, by the card's id: "8× H100-SXM5"."""
     return f"{n}× {gpu if isinstance(gpu, str) else gpu.id}"
 
 
 def set_aside(assumed: list[Assumption], *names: str) -> list[Assumption]:
-    """Without the assumptions of these names."""
+    """A new list of ``assumed`` without those of these names, in the same order."""
     return [item for item in assumed if item.name not in names]

@@ -33,7 +33,10 @@ def ref(name: str, value: float | None) -> str:
 
 
 def judge(report: Report, job: Job | None, bill: MemoryBill | None, gpu: Gpu | None, match: Match | None) -> Cause:
-    """The cause that the figures speak for."""
+    """The cause that the figures speak for, with the first thing to do. In this order: what the message says outright,
+    fragmentation, another process, else a shortage, whose knobs are modelled only where ``job`` and ``bill`` are known.
+    A message that says nothing is judged by the bill. None: not told.
+    """
     adapter = job is not None and job.method not in ("full", "pretrain")
     if report.kind == "unknown" or (report.place == "second" and adapter):
         modelled = _by_model(report, job, bill, gpu)

@@ -65,7 +65,8 @@ def check_speed(given: CheckSpeedInput) -> CheckSpeedResult:
 
     MFU = tokens/s x model FLOPs a token / (GPUs x dense peak), compared with the modelled one and its range; scaling
     efficiency = speed-up / ratio of GPUs, the part that does not scale by Amdahl. Not seen: the data loader, other jobs
-    on the machines, throttling: it says how to look for them.
+    on the machines, throttling: it says how to look for them. Raises MissingValue without model and utilisation, and
+    for a speed-up without both counts; BadValue for a speed above the chip's peak.
     """
     if given.speedup is not None:
         return _scaling(given)

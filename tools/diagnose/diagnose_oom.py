@@ -56,9 +56,10 @@ class DiagnoseOomResult(ToolResult):
 def diagnose_oom(given: DiagnoseOomInput) -> DiagnoseOomResult:
     """What a memory error says: GPU or host, shortage or fragmentation, which tensor, and the first knob to turn.
 
-    Figures are read from the message; the bytes asked for are compared with the tensors of the workload (logits
-    b·s·V·4 and so on), the bytes held with the memory model's bill, and each knob's effect is the model's bill before
-    and after it. Fragmentation: reserved but unallocated is at least what was asked for. Not seen: leaks over time.
+    Figures are read from the message; the bytes asked for are compared with the tensors of the workload (logits b·s·V·4
+    and so on), the bytes held with the memory model's bill, and each knob's effect is the model's bill before and after
+    it. Fragmentation: reserved but unallocated is at least what was asked for. Not seen: leaks over time. Raises
+    MissingValue for an empty message.
     """
     if not given.traceback.strip():
         raise MissingValue("missing_argument", "Paste the error message.", field="traceback")

@@ -36,7 +36,10 @@ def write(
     match: Match | None,
     host_ram_gb: float | None,
 ) -> None:
-    """Fill the result's facts, tables and sentences."""
+    """Fill the result, in place, with facts, tables and sentences. ``job`` and ``bill`` are None without a model,
+    ``match`` where no tensor has the size asked for; ``host_ram_gb`` is the machine's memory in GB of 1e9 bytes, None
+    if not told.
+    """
     result.sources += SOURCES
     result.facts += _figures(report)
     if bill is not None:

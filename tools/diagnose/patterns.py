@@ -59,7 +59,9 @@ class Report:
 
 
 def parse(text: str) -> Report:
-    """The first memory message in ``text``, whatever printed it."""
+    """The first memory message in the first 200,000 characters, whatever printed it, figures in bytes. Kind "unknown"
+    where none is recognised, "not_memory" for an error of another kind; nothing is raised.
+    """
     text = text[:MAX_TEXT]
     for read in (_torch, _mps, _vllm, _xla, _shared_memory, _host, _library, _not_memory):
         found = read(text)
@@ -69,7 +71,9 @@ def parse(text: str) -> Report:
 
 
 def size(number: str, unit: str) -> float:
-    """Bytes; GB is 1e9 and GiB 2**30 (PyTorch prints the latter)."""
+    """Bytes of a printed number and unit; GB is 1e9 and GiB 2**30 (PyTorch prints the latter). Raises ValueError or
+    KeyError for what the patterns of this module would not have matched.
+    """
     return float(number.replace(",", "").rstrip(".") or 0) * _UNITS[unit.lower()]
 
 

@@ -179,7 +179,9 @@ def _changes(job: Job) -> list[tuple[str, Job]]:
 
 
 def say_utilisation(result: ToolResult, share: float) -> None:
-    """What a utilisation alone says."""
+    """Sentences, in place, on a GPU utilisation told alone; ``share`` is 0 to 1, nvidia-smi's percentage over 100,
+    which says that kernels ran and not how fast.
+    """
     words = _utilisation_words(result, share)
     result.verdict = words if share < 0.8 else f"Utilisation is not speed. {words}"
     result.next_steps = [

@@ -25,7 +25,9 @@ _VARYING = r"\bvar(?:iable|ying|ied)?[ -]?len|no packing|without packing|unpacke
 
 
 def described(text: str) -> Report | None:
-    """The moment that the words name, where they name one."""
+    """A report of kind "host" or "described", without figures, whose ``place`` is the moment that the words name; None
+    where they name neither a moment nor host memory.
+    """
     lower = text.lower()
     moment = next((name for name, pattern in _MOMENTS if re.search(pattern, lower)), None)
     host = re.search(_HOST, lower) is not None and not (moment and re.search(_GPU, lower))

@@ -21,7 +21,9 @@ CHECKED: dict[str, str] = {
 
 
 def checked(launcher: str, path: str) -> str:
-    """What has read such a file, or ''."""
+    """The real parser and its version that has read such a file, and the ISO date; '' where none has. No
+    I/O: a record.
+    """
     if path == "run.sh" and launcher in ("axolotl", "llama-factory", "deepspeed", "accelerate", "fsdp"):
         return f"bash -n, {AS_OF}"
     return f"{CHECKED[path]}, {AS_OF}" if path in CHECKED else ""

@@ -24,7 +24,9 @@ def rendezvous(target: Target) -> str:
 
 
 def torchrun(target: Target) -> Written:
-    """``torchrun`` with the Trainer's script."""
+    """The Trainer's script, its launch script and, where weights are sharded, fsdp.json; and the command for every
+    node.
+    """
     files = [FileText(path="train.py", language="python", text=trainer.script(target))]
     flags = trainer.arguments(target)
     if target.sharded:
@@ -102,7 +104,7 @@ def accelerate_config(target: Target) -> dict[str, Any]:
 
 
 def accelerate(target: Target) -> Written:
-    """``accelerate launch`` with its config file."""
+    """The Accelerate config (YAML), the Trainer's script and the launch script; and the command for every node."""
     config = accelerate_config(target)
     config_name = "accelerate_fsdp.yaml" if config["distributed_type"] == "FSDP" else "accelerate.yaml"
     flags = trainer.arguments(target)
@@ -151,7 +153,9 @@ def deepspeed_config(target: Target) -> dict[str, Any]:
 
 
 def deepspeed(target: Target) -> Written:
-    """``deepspeed`` with its JSON."""
+    """ds_config.json, the Trainer's script, the launch script and, on several nodes, a hostfile with addresses to fill
+    in; and the command, for the first node alone.
+    """
     files = [
         FileText(path="ds_config.json", language="json", text=to_json(deepspeed_config(target))),
         FileText(path="train.py", language="python", text=trainer.script(target)),
@@ -214,7 +218,7 @@ def titan_flags(target: Target) -> list[str]:
 
 
 def torchtitan(target: Target) -> Written:
-    """Torchtitan by its flags."""
+    """One launch script with torchtitan's flags, for it brings its own trainer; and the command for every node."""
     run = "torchrun " + rendezvous(target) + " -m torchtitan.train \\\n  " + " \\\n  ".join(titan_flags(target))
     text = f"#!/usr/bin/env bash\nset -euo pipefail\n{exports(target)}\n\n{run}\n"
     return [FileText(path="run.sh", language="bash", text=text)], ["bash run.sh"]

@@ -34,5 +34,7 @@ def environment(target: Target) -> dict[str, str]:
 
 
 def exports(target: Target, leave_out: tuple[str, ...] = ()) -> str:
-    """The variables as shell lines."""
+    """The variables as ``export NAME=value`` lines of a shell, without those named in ``leave_out``; NODE0_ADDRESS is
+    to fill in.
+    """
     return "\n".join(f"export {name}={value}" for name, value in environment(target).items() if name not in leave_out)

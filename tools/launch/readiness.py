@@ -44,7 +44,7 @@ class Readiness:
 
 
 def checkpoint_bytes(target: Target) -> float:
-    """What one resumable checkpoint writes."""
+    """Bytes of one resumable checkpoint: 14 a trained parameter (bf16 weights, fp32 master, two fp32 moments)."""
     job = target.job
     trained = adapter_params(job) if job.is_adapter else float(job.arch.total_params)
     return 14.0 * trained
@@ -59,7 +59,9 @@ def save_interval(target: Target) -> tuple[float, float]:
 
 
 def check(target: Target, tokens: float | None) -> Readiness:
-    """Every item for this job."""
+    """Every item for this job with the facts that carry its numbers, in bytes, seconds and tokens/s. ``tokens`` of the
+    whole run; None leaves out the size of the data and the run time. Formulas: the module's docstring.
+    """
     job, gpu, fabric = target.job, target.gpu, target.fabric
     bill, options = estimate(job), Options(target.software)
     step = timed(job, gpu, fabric, options)

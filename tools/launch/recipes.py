@@ -12,7 +12,9 @@ from tools.result import FileText
 
 
 def axolotl_config(target: Target) -> dict[str, Any]:
-    """Axolotl's YAML."""
+    """Axolotl's settings by its own key names, in the order to be written. Learning rates are the recipes' usual 2e-4
+    for adapters and 1e-5 else; one epoch where no steps are set.
+    """
     job = target.job
     config: dict[str, Any] = {
         "base_model": target.model,
@@ -66,7 +68,7 @@ def axolotl_config(target: Target) -> dict[str, Any]:
 
 
 def axolotl(target: Target) -> Written:
-    """Axolotl by its YAML."""
+    """axolotl.yaml and a launch script; and the command for every node."""
     run = "axolotl train axolotl.yaml"
     if target.nodes > 1:
         run += " --launcher torchrun -- " + rendezvous(target)
@@ -78,7 +80,9 @@ def axolotl(target: Target) -> Written:
 
 
 def llamafactory_config(target: Target) -> dict[str, Any]:
-    """LLaMA-Factory's YAML."""
+    """LLaMA-Factory's settings by its own key names, in the order to be written. Learning rates are the recipes' usual
+    1e-4 for adapters and 1e-5 else; sharding is left to ds_config.json.
+    """
     job = target.job
     config: dict[str, Any] = {
         "model_name_or_path": target.model,
@@ -115,7 +119,9 @@ def llamafactory_config(target: Target) -> dict[str, Any]:
 
 
 def llamafactory(target: Target) -> Written:
-    """LLaMA-Factory by its YAML."""
+    """llamafactory.yaml, a launch script and, where states are sharded, ds_config.json; and the command
+    for every node.
+    """
     files = [FileText(path="llamafactory.yaml", language="yaml", text=to_yaml(llamafactory_config(target)))]
     if "deepspeed" in llamafactory_config(target):
         files.append(FileText(path="ds_config.json", language="json", text=to_json(deepspeed_config(target))))

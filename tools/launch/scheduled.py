@@ -47,7 +47,9 @@ def skypilot_task(target: Target) -> dict[str, Any]:
 
 
 def skypilot(target: Target) -> Written:
-    """A SkyPilot task, managed where machines can be taken away."""
+    """task.yaml beside torchrun's files, and the commands in order: a managed job that recovers on spot machines, else
+    a cluster of one's own.
+    """
     files = [file for file in torchrun(target)[0] if file.path != "run.sh"]
     files.insert(0, FileText(path="task.yaml", language="yaml", text=to_yaml(skypilot_task(target))))
     if target.spot:
@@ -56,7 +58,9 @@ def skypilot(target: Target) -> Written:
 
 
 def slurm(target: Target) -> Written:
-    """A Slurm batch script."""
+    """train.sbatch beside torchrun's files, with 8 CPUs a GPU, 24 h and a requeue after a signal 5 minutes before the
+    end; and the command that submits it.
+    """
     files, _commands = torchrun(target)
     run = next(file.text for file in files if file.path == "run.sh").split("\n\n", 1)[1].strip()
     if target.nodes == 1:

@@ -33,7 +33,7 @@ class Target:
 
     @property
     def nodes(self) -> int:
-        """Machines; a rack of 72 is 18 of them with 4 GPUs."""
+        """Machines, rounded up; a rack of 72 is 18 of them with 4 GPUs (NVIDIA GB200 NVL72)."""
         return -(-self.job.n_gpus // self.per_node)
 
     @property
@@ -51,12 +51,12 @@ class Target:
 
     @property
     def four_bit(self) -> bool:
-        """Whether the base is loaded in 4 bits."""
+        """Whether the base is loaded in 4 bits, which only QLoRA asks of these launchers."""
         return self.job.method == "qlora"
 
     @property
     def adapter(self) -> bool:
-        """Whether adapters are trained."""
+        """Whether adapters are trained in place of the weights: LoRA by name or under another method."""
         return self.job.is_adapter
 
     @property
@@ -66,14 +66,14 @@ class Target:
 
     @property
     def precision(self) -> str:
-        """What Trainer-like stacks call the compute precision."""
+        """What Trainer-like stacks call the compute precision: "bf16", "fp16", or "no" for fp32."""
         if self.job.precision in ("fp16", "fp16_mixed"):
             return "fp16"
         return "no" if self.job.precision == "fp32" else "bf16"
 
     @property
     def lora_modules(self) -> str:
-        """PEFT's target_modules."""
+        """PEFT's target_modules: module names separated by commas, or "all-linear"; our groups are spelled out."""
         targets = self.job.lora_targets
         groups = {
             "attention": "q_proj,k_proj,v_proj,o_proj",

@@ -16,7 +16,7 @@ __all__ = ["TITAN", "write"]
 
 
 def write(target: Target) -> Written:
-    """The files of this launcher and its commands, in order."""
+    """The files of this target's launcher and its commands, in order; texts only, nothing is written to disk."""
     return _WRITERS[target.launcher](target)
 
 

@@ -20,10 +20,12 @@ _Dumper.add_representer(str, _text)
 
 
 def to_yaml(settings: dict[str, Any]) -> str:
-    """Settings as YAML."""
+    """Settings as YAML, in the order given and lines of up to 100 characters. Raises yaml's RepresenterError for what
+    is no plain value.
+    """
     return yaml.dump(settings, Dumper=_Dumper, sort_keys=False, default_flow_style=False, width=100)
 
 
 def to_json(settings: dict[str, Any]) -> str:
-    """Settings as JSON."""
+    """Settings as JSON, indented by 2, with a newline at the end. Raises TypeError for what is no plain value."""
     return json.dumps(settings, indent=2) + "\n"

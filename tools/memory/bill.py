@@ -43,7 +43,7 @@ def verdict(bill: MemoryBill, gpu: Gpu) -> Verdict:
 
 
 def verdict_bytes(peak_bytes: float, usable_bytes: float) -> Verdict:
-    """The same for any two byte counts."""
+    """The same for any two byte counts of one GPU; ``usable_bytes`` must be above 0."""
     ratio = peak_bytes / usable_bytes
     if ratio <= 1 - BORDERLINE:
         return "fits"

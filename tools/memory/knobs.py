@@ -27,7 +27,7 @@ class Knob:
 
     @property
     def said(self) -> str:
-        """The change with its number in the words."""
+        """The change in words with its number, to be put into a sentence; its effect is in ``bill``."""
         return self.words.format(value=self.value)
 
 

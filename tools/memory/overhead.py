@@ -31,10 +31,14 @@ def reserved_bytes(live_bytes: float, n_gpus: int) -> float:
 
 
 def context_bytes(n_gpus: int) -> float:
-    """What lies outside the allocator."""
+    """Bytes of one GPU outside PyTorch's allocator: CUDA context and kernels, and NCCL's buffers on several GPUs.
+    Calibrated.
+    """
     return CONTEXT_BYTES + (NCCL_BYTES if n_gpus > 1 else 0.0)
 
 
 def loose_interval(value: float, low: float, high: float) -> tuple[float, float]:
-    """The interval widened by ``LOOSE_FACTOR`` on each side."""
+    """``low`` and ``high`` with their ratios to ``value`` raised to ``LOOSE_FACTOR``: the interval of a job whose shape
+    or sequence length was left open. All three in one unit and above 0.
+    """
     return value / (value / low) ** LOOSE_FACTOR, value * (high / value) ** LOOSE_FACTOR

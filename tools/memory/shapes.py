@@ -25,7 +25,7 @@ class Linear:
 
     @property
     def weights(self) -> int:
-        """Entries over the whole model."""
+        """Weights over the whole model, a count: inputs x outputs x blocks x experts."""
         return self.inputs * self.outputs * self.blocks * self.copies
 
 

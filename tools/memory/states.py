@@ -42,7 +42,10 @@ class States:
 
 
 def cut_of(job: Job) -> Cut:
-    """The sharding degrees of a job."""
+    """Over how many GPUs each kind of state of the job is cut (ZeRO, Rajbhandari et al. 2020, section 3).
+    Context-parallel ranks count into the group, since they hold the same weights; HSDP shards over at most one node of
+    8.
+    """
     group = max(1, job.n_gpus // (job.tp * job.pp))
     if job.sharding == "hsdp":
         group = min(group, HSDP_NODE)
@@ -80,7 +83,9 @@ def host_bytes(job: Job, shape: Shape) -> float:
 
 
 def moment_bytes(optimizer: Optimizer, state: float, shape: Shape) -> float:
-    """Optimizer bytes a trained parameter, without a master copy."""
+    """Optimizer bytes a trained parameter, without a master copy; ``state`` is the bytes of one moment. A mean over the
+    shape's parameters where block matrices are treated otherwise (Muon, GaLore). Sources beside ``_MOMENTS``.
+    """
     if optimizer in ("adamw_8bit", "paged_adamw_8bit"):
         return 2 * EIGHT_BIT
     if optimizer == "galore" and shape.hidden:
@@ -121,7 +126,9 @@ def stage_params(shape: Shape, job: Job, first: bool, last: bool, untied: bool) 
 
 
 def states_of(job: Job, shape: Shape, recipe: Recipe, cut: Cut, first: bool, last: bool) -> States:
-    """The states of one stage's GPU."""
+    """Bytes of weights, gradients and optimizer on one GPU of a pipeline stage, which may be ``first``, ``last`` or
+    both. Offloaded states count as 0 here; what the host holds of them is ``host_bytes``.
+    """
     blocks, experts, outside = stage_params(shape, job, first, last, recipe.untied)
     local = blocks + experts + outside
     if job.is_adapter:

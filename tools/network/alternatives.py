@@ -49,7 +49,7 @@ class Rung:
 
 
 def timed(job: Job, gpu: Gpu, fabric: Fabric, options: Options) -> StepTime:
-    """One step over ``fabric``."""
+    """Seconds of one step of the job over ``fabric``, by cause; modelled by ``tools.throughput.model``."""
     return step_time(job, gpu, fabric, options.software, options.ways)
 
 
@@ -83,7 +83,7 @@ def ladder(job: Job, gpu: Gpu, fabric: Fabric, options: Options) -> list[Rung]:
 
 
 def cheapest(rungs: list[Rung], keep: float) -> Rung | None:
-    """The first rung that keeps the share asked for."""
+    """The first rung that keeps at least ``keep`` (0 to 1) of an unlimited link's speed; None where none does."""
     return next((rung for rung in rungs if rung.kept >= keep), None)
 
 

@@ -89,6 +89,8 @@ def latency_seconds(op: Op, members: int, per_node: int, nodes: int, fabric: Fab
 
 
 def bus_bandwidth(op: Op, payload: float, members: int, per_node: int, fabric: Fabric) -> float:
-    """What nccl-tests would print for this call, bytes/s."""
+    """What nccl-tests would print for this call, bytes/s (2(n-1)/n·P/t for all-reduce; nccl-tests doc/PERFORMANCE.md);
+    ``payload`` is P in bytes. ZeroDivisionError for a call that takes no time: one member, or no bytes.
+    """
     factor = {"all_reduce": 2.0 * (members - 1) / members, "send": 1.0}.get(op, (members - 1) / members)
     return factor * payload / collective_seconds(op, payload, members, per_node, fabric)

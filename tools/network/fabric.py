@@ -51,7 +51,7 @@ class Fabric:
     inter_name: str = ""
 
     def nodes(self, n_gpus: int) -> int:
-        """How many nodes (or NVLink domains) hold ``n_gpus``."""
+        """Nodes (or NVLink domains) that hold ``n_gpus``, rounded up."""
         return math.ceil(n_gpus / self.gpus_per_node)
 
 
@@ -89,7 +89,9 @@ def fabric_for(
 
 
 def default_node_size(gpu: Gpu) -> int:
-    """GPUs that usually share a node or an NVLink domain."""
+    """GPUs that usually share a node or a domain of fast links: 8, but 1 for single-chip machines, 16 for Trainium, 72
+    for an NVL72 rack (NVIDIA's data sheet) and 256 for a TPU pod.
+    """
     if gpu.vendor == "Apple" or gpu.id == "GB10" or gpu.id.startswith("GH200"):
         return 1
     if gpu.id.startswith(("GB200", "GB300")):

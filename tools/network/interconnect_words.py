@@ -44,7 +44,9 @@ def write(
     keep: float,
     options: Options,
 ) -> None:
-    """Fill the result's facts, tables, chart and sentences."""
+    """Fill the result, in place. ``kept`` and ``keep`` are shares (0 to 1) of an unlimited link's speed: what the job
+    keeps and what was asked for. ``best`` is the cheapest rung that does, None where none of ``rungs`` does.
+    """
     result.facts += _facts(cluster, step, kept, best, keep)
     result.steps += _steps(step)
     result.sources += SOURCES

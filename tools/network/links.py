@@ -49,7 +49,9 @@ class InterLink:
 
 
 def parse_intra(asked: str, gpu: Gpu, node: int, own: IntraLink) -> IntraLink:
-    """The link inside a node; a generation that the card does not have is refused."""
+    """The link inside a node, bytes/s a GPU in one direction, from a name or a rate; ``own`` is what the card has.
+    Raises BadValue for a generation or kind of link that the card does not have, and for a rate that cannot be read.
+    """
     text = " ".join(asked.casefold().replace("-", " ").replace("_", " ").split())
     pcie = re.search(r"pci\s?e?(?:xpress)?", text)
     if text in _NO_LINK or (pcie and text.startswith("pci")):
@@ -66,8 +68,9 @@ def parse_intra(asked: str, gpu: Gpu, node: int, own: IntraLink) -> IntraLink:
 def parse_inter(asked: str, gpu: Gpu, node: int, nics: int | None = None) -> tuple[InterLink, tuple[float, str] | None]:
     """The share of one GPU in the link between nodes, and a note where the sharing was assumed.
 
-    InfiniBand, RoCE and EFA names mean one port a GPU; Ethernet below 200 Gbit/s one port a node. "8x200G",
-    "per node" and "per GPU" say it outright, and so does ``nics``.
+    InfiniBand, RoCE and EFA names mean one port a GPU; Ethernet below 200 Gbit/s one port a node. "8x200G", "per node"
+    and "per GPU" say it outright, and so does ``nics``. Rates are bytes/s in one direction. Raises BadValue for a rate
+    that is not above zero and for what is neither a name nor a rate.
     """
     text = " ".join(asked.casefold().replace("-", " ").replace("_", " ").split())
     text, ports, share = _sharing(text)

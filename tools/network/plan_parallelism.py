@@ -81,7 +81,8 @@ def plan_parallelism(given: PlanParallelismInput) -> PlanParallelismResult:
     """All layouts of n GPUs that fit (TP, PP, CP, EP, ZeRO or FSDP), ranked by the modelled time of one step.
 
     Step = compute x (1 + (pp - 1) / (micro-batches x virtual stages)) + exposed communication, at one global batch;
-    memory of each by the memory model. Not modelled: kernels' loss at small shapes, uneven experts, failures.
+    memory of each by the memory model. Not modelled: kernels' loss at small shapes, uneven experts, failures. Raises
+    BadValue above 65,536 GPUs and for a global batch below one sequence.
     """
     if (given.n_gpus or 1) > MAX_GPUS:
         raise BadValue(

@@ -31,7 +31,10 @@ def write(
     enough: Outcome | None,
     top: int,
 ) -> None:
-    """Fill the result's facts, tables, chart and sentences."""
+    """Fill the result, in place. ``found`` holds the layouts that fit, fastest first, of which ``top`` are shown;
+    ``asked`` is the asker's own layout and ``enough`` the outcome on more GPUs where nothing fits, None where there is
+    none.
+    """
     result.sources += SOURCES
     result.facts += [
         _fact("layouts_tried", found.tried, "", "layouts tried", kind="exact", basis="all that divide model and batch"),

@@ -27,7 +27,9 @@ _ASK = (
 
 
 def question_table(cluster: Cluster, best: Rung | None) -> Table:
-    """The checklist; the first rows carry what the job needs."""
+    """The checklist; the first three rows carry bytes/s a GPU and direction that the job needs, empty where ``best`` is
+    None since no link suffices.
+    """
     rate = best.fabric.inter_bytes_per_s if best else None
     needs: list[float | None] = [rate, rate, rate, None, None, None, None, None]
     rows: list[list[float | int | str | bool | None]] = [

@@ -34,17 +34,17 @@ class Layout:
 
     @property
     def seconds(self) -> float:
-        """The whole step."""
+        """Seconds of the whole modelled step: compute, bubble, exposed communication and offload."""
         return self.step.total
 
     @property
     def tokens_per_second(self) -> float:
-        """Speed of the whole job."""
+        """Tokens per second of all GPUs together."""
         return self.job.tokens_per_step / self.seconds
 
     @property
     def words(self) -> str:
-        """The layout in one line."""
+        """The layout in one line, e.g. "TP 2 x DP 4, ZeRO-1"; degrees of 1 are left out."""
         job = self.job
         sizes = (("TP", job.tp), ("PP", job.pp), ("CP", job.cp), ("EP", job.ep), ("DP", job.dp))
         parts = [f"{name} {size}" for name, size in sizes if size > 1]
@@ -106,7 +106,7 @@ def _simple_first(ranked: list[Layout]) -> list[Layout]:
 
 
 def timed_layout(job: Job, bill: MemoryBill, gpu: Gpu, fabric: Fabric, options: Options) -> Layout:
-    """One layout with its memory and its step."""
+    """The layout that ``job`` has, with its memory per GPU as given and its modelled step in seconds."""
     return Layout(job, bill, timed(job, gpu, fabric, options))
 
 

@@ -28,12 +28,12 @@ class StepTime:
 
     @property
     def exposed(self) -> float:
-        """Communication that nothing hides."""
+        """Seconds of communication that no computation hides."""
         return self.communication.exposed_seconds
 
     @property
     def total(self) -> float:
-        """The whole step."""
+        """Seconds of the whole optimizer step."""
         return self.compute + self.bubble + self.exposed + self.offload
 
     @property

@@ -80,7 +80,9 @@ def traffic(
     cp_kind: CpKind = "ring",
     compression: Compression = "none",
 ) -> list[Traffic]:
-    """Everything that one GPU exchanges in one optimizer step."""
+    """Everything that one GPU exchanges in one optimizer step: bytes a call, calls a step. Of ``fabric`` only the size
+    of a node counts, since it decides which link a call takes. Formulas and papers: the module's docstring.
+    """
     return list(_traffic(job, fabric.gpus_per_node, sequence_parallel, cp_kind, compression))
 
 
@@ -122,7 +124,9 @@ def weight_bytes(job: Job) -> float:
 
 
 def gradient_bytes(job: Job) -> float:
-    """Bytes of a reduced gradient entry."""
+    """Bytes of one gradient entry as it is reduced: 4 where the stack reduces in fp32 (torchtitan and Megatron by
+    default, mixed precision under DDP) or trains in it, else 2.
+    """
     if job.precision in ("fp32", "bf16_mixed", "fp16_mixed") and job.sharding in ("ddp", "none"):
         return 4.0
     return 4.0 if job.framework in _FP32_GRADIENTS or job.precision == "fp32" else 2.0

@@ -84,7 +84,7 @@ def chip_of(capability: str) -> str:
 
 
 def chip(gpu: Gpu) -> str:
-    """The chip family whose fractions apply."""
+    """The chip family whose calibrated fractions apply, e.g. "hopper"; "other" where the card's is not one of them."""
     return chip_of(gpu.compute_capability or "")
 
 

@@ -63,13 +63,16 @@ class TokenFlops:
 
     @property
     def hardware(self) -> float:
-        """The HFU numerator, recomputation included."""
+        """FLOPs per trained token that the hardware executes, recomputation included: the numerator of HFU."""
         return self.dense + self.routed + self.attention + self.head
 
 
 @lru_cache(maxsize=1024)
 def weights(arch: Architecture) -> Weights:
-    """Split the active parameters by the kernel they run in."""
+    """Active parameters split by the kernel they run in, per token; embedding look-ups and vision towers are left out.
+    Where the published total contradicts the shape, or expert widths are not published, half of the active parameters
+    of a mixture of experts are taken as routed. Cached by architecture.
+    """
     hidden, layers = arch.hidden_size, float(arch.n_layers)
     if hybrid(arch):
         layers *= HYBRID_EXPERT_SHARE
@@ -102,7 +105,10 @@ def sparse(arch: Architecture) -> bool:
 
 
 def token_flops(job: Job) -> TokenFlops:
-    """FLOPs per trained token of this job."""
+    """FLOPs per trained token: forward 2N, backward 4N (2N under adapters), attention and recomputation apart (Kaplan
+    et al. 2020, section 2.1; Dao 2022, appendix B; Korthikanti et al. 2022). Passes of reference models and critics
+    count by method; inference has the forward pass alone.
+    """
     part = weights(job.arch)
     causal = 1.0 if job.arch.modality in ("encoder", "diffusion") else 0.5
     span = job.seq_len

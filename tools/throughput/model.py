@@ -55,12 +55,12 @@ class Parts:
 
     @property
     def total(self) -> float:
-        """The whole time of a token."""
+        """Seconds per token of a GPU's share, completions of PPO and GRPO included."""
         return self.training + self.rollouts
 
     @property
     def training(self) -> float:
-        """Without writing completions."""
+        """Seconds per token of a GPU's share without the writing of completions: what MFU and HFU are over."""
         return self.compute + self.bubble + self.communication + self.offload
 
 

@@ -55,7 +55,9 @@ class Terms:
 
 
 def work(job: Job, gpu: Gpu) -> Terms:
-    """What one token of a GPU's share costs in FLOPs and bytes."""
+    """FLOPs and bytes that one token of a GPU's share costs, at nominal rates. A card whose host link is not known is
+    taken to have PCIe 3.0 x16 where states are offloaded.
+    """
     bits = compute_bits(job.precision, gpu, job.method != "qlora")
     return _work(job, bits, (gpu.pcie_bytes_per_s or PCIE_FALLBACK) if job.offload != "none" else 0.0)
 
