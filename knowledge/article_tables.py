@@ -77,7 +77,9 @@ def _stems(text: str) -> str:
 
 
 def read_yaml(name: str) -> Any:
-    """One YAML data file."""
+    """What ``data/{name}.yaml`` holds. Reads the disk each time; raises FileNotFoundError or YAMLError for a broken
+    checkout.
+    """
     return yaml.safe_load((DATA / f"{name}.yaml").read_text(encoding="utf-8"))
 
 

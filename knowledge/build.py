@@ -57,7 +57,7 @@ def data_version() -> str:
 
 
 def read_json(name: str) -> list[dict[str, Any]]:
-    """The rows of one JSON data file."""
+    """The rows of ``data/{name}.json`` as written, units in their keys. Reads the disk each time."""
     rows: list[dict[str, Any]] = json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
     return rows
 

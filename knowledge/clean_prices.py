@@ -31,13 +31,17 @@ SERVER_WORDS = ("-se-", " se", "server", "-se")
 
 
 def observations(path: Path = DATA / "prices_observed.csv") -> list[Observation]:
-    """Every row of the observations file."""
+    """Every row of the observations file, in file order. Raises ValueError for a cell that should be a number and is
+    not.
+    """
     with path.open(encoding="utf-8", newline="") as file:
         return [observation(row) for row in csv.DictReader(file)]
 
 
 def observation(row: dict[str, str]) -> Observation:
-    """A typed observation from one row of text."""
+    """A typed observation from one row of text, prices in USD; an empty count or price becomes 0 for the rules to
+    refuse, another empty number None, an empty region "global". Raises ValueError for what should be a number.
+    """
 
     def number(name: str) -> float | None:
         return float(row[name]) if row.get(name) else None
@@ -119,7 +123,9 @@ def _machines() -> dict[tuple[str, str], str]:
 
 
 def write(kept: list[Observation], out: list[Rejected], folder: Path = DATA) -> None:
-    """Both files, in the order of the observations."""
+    """Rewrite ``prices.csv`` and ``prices_rejected.csv`` in ``folder``, in the order of the observations: what may be
+    quoted, and what was kept out with its reason.
+    """
     with (folder / "prices.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(FIELDS)

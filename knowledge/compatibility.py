@@ -78,7 +78,7 @@ class Capability:
 
 
 def version(text: str) -> tuple[int, ...]:
-    """A version as numbers, for comparing."""
+    """The first four numbers of a version, for comparing: "535.104.05" is (535, 104, 5). () where there is none."""
     return tuple(int(part) for part in re.findall(r"\d+", text)[:4])
 
 
@@ -94,12 +94,12 @@ def chip(capability: str | None) -> Chip | None:
 
 
 def cuda_releases() -> list[CudaRelease]:
-    """CUDA versions, oldest first."""
+    """CUDA versions held, oldest first, with the drivers that each needs."""
     return [CudaRelease(row["version"], row["native"], row["minimum"], _origin(row)) for row in _data()["cuda"]]
 
 
 def torch_releases() -> list[TorchRelease]:
-    """PyTorch releases, oldest first."""
+    """PyTorch releases held, oldest first, with the CUDA and ROCm that their wheels are built for."""
     return [
         TorchRelease(row["version"], tuple(row["cuda"]), row["pypi"], row["rocm"], _origin(row))
         for row in _data()["torch"]

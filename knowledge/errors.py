@@ -43,7 +43,9 @@ class InputProblem(Exception):
         self.candidates = [_short(name) for name in candidates or ()]
 
     def as_dict(self) -> dict[str, Any]:
-        """The error body, the same on every surface."""
+        """The error body, the same on every surface: code, message, field, hint, candidates; None and [] where not
+        told.
+        """
         return {
             "code": self.code,
             "message": self.message,

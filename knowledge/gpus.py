@@ -19,7 +19,9 @@ PCIE_LANE_BYTES_PER_S = {2.0: 0.5e9, 3.0: 0.985e9, 4.0: 1.969e9, 5.0: 3.938e9, 6
 
 
 def find_gpu(name: str, field: str = "gpu") -> Match[Gpu]:
-    """The GPU that people call ``name``. Raises UnknownName with the nearest known ones."""
+    """The GPU that people call ``name``, with a note where it was a guess. Raises UnknownName with the nearest known
+    ones, BadValue where the memory said is none that this card is sold with.
+    """
     found = find("gpus", name, field, "Name the card and its memory, e.g. 'H100 SXM' or 'A100 80GB'.")
     card = load_gpu(found.id)
     if found.memory_gb is not None:
@@ -31,20 +33,24 @@ def find_gpu(name: str, field: str = "gpu") -> Match[Gpu]:
 
 @lru_cache(maxsize=256)
 def load_gpu(gpu_id: str) -> Gpu:
-    """The GPU with exactly this id."""
+    """The GPU with exactly this id, as ``find_gpu`` gives it; any other is a TypeError, since ids are
+    never typed in.
+    """
     row = connection().execute("select record from gpus where id = ?", (gpu_id,)).fetchone()
     return gpu(json.loads(row["record"]))
 
 
 @lru_cache(maxsize=1)
 def all_gpus() -> tuple[Gpu, ...]:
-    """Every accelerator held, in file order."""
+    """Every accelerator held, in file order; read once and cached."""
     rows = connection().execute("select record from gpus order by rowid")
     return tuple(gpu(json.loads(row["record"])) for row in rows)
 
 
 def gpu(row: dict[str, Any]) -> Gpu:
-    """A typed GPU from one record of ``data/gpus.json``."""
+    """A typed GPU from one record of ``data/gpus.json``: TFLOP/s, GB/s and GiB become FLOP/s, bytes/s and bytes. A rate
+    that is not held is None; ``usable_bytes`` is 98.5 % of the memory (seen in PyTorch's out-of-memory messages).
+    """
     rates = row["tflops_dense"]
     nvlink, pcie = row.get("nvlink") or {}, row.get("pcie") or {}
     memory_bytes = int((row.get("memory_gib") or row["memory_gb"]) * 2**30)

@@ -27,17 +27,19 @@ class CostFigure:
 
 
 def server_cost(gpu_id: str) -> CostFigure | None:
-    """USD of a server with this card, or None where no quote is held."""
+    """USD of a server with this card (``gpus`` of them, dated), or None where no quote is held."""
     return next((figure for figure in _all() if figure.what == "server" and figure.gpu_id == gpu_id), None)
 
 
 def node_watts(gpu_id: str) -> CostFigure | None:
-    """The most that a server with this card draws, watts."""
+    """The most that a server with this card draws, in watts (``gpus`` cards a server); None where no figure is held."""
     return next((figure for figure in _all() if figure.what == "node_watts" and figure.gpu_id == gpu_id), None)
 
 
 def usual(what: str) -> CostFigure:
-    """A figure that holds for any card, e.g. ``pue``."""
+    """A figure that holds for any card, e.g. ``pue``, in the unit of its name or note. Raises StopIteration for a name
+    that the data file has not.
+    """
     return next(figure for figure in _all() if figure.what == what and figure.gpu_id is None)
 
 

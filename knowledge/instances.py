@@ -12,14 +12,18 @@ from knowledge.types import Instance, Link, Match
 
 
 def find_instance(name: str, field: str = "instance") -> Match[Instance]:
-    """The machine type that people call ``name`` ("p5.48xlarge", "a3-highgpu-8g")."""
+    """The machine type that people call ``name`` ("p5.48xlarge", "a3-highgpu-8g"). Raises UnknownName
+    with the nearest.
+    """
     found = find("instances", name, field, "Give the provider's exact instance type, or the GPU and count.")
     row = connection().execute("select record from instances where id = ?", (found.id,)).fetchone()
     return Match(instance(json.loads(row["record"])), name, found.note, found.alternatives)
 
 
 def find_link(name: str, field: str = "link") -> Match[Link]:
-    """The interconnect that people call ``name`` ("NDR", "100GbE", "NVLink 4", "EFA v2")."""
+    """The interconnect that people call ``name`` ("NDR", "100GbE", "NVLink 4", "EFA v2"). Raises UnknownName with the
+    nearest.
+    """
     found = find("links", name, field, "Name it (NVLink-4, NDR, 100GbE) or give a rate such as 50 GB/s.")
     row = connection().execute("select record from links where id = ?", (found.id,)).fetchone()
     return Match(link(json.loads(row["record"])), name, found.note, found.alternatives)
@@ -27,19 +31,21 @@ def find_link(name: str, field: str = "link") -> Match[Link]:
 
 @lru_cache(maxsize=1)
 def all_instances() -> tuple[Instance, ...]:
-    """Every machine type held."""
+    """Every machine type held, in file order; read once and cached."""
     rows = connection().execute("select record from instances order by rowid")
     return tuple(instance(json.loads(row["record"])) for row in rows)
 
 
 @lru_cache(maxsize=1)
 def all_links() -> tuple[Link, ...]:
-    """Every interconnect held."""
+    """Every interconnect held, in file order; read once and cached."""
     return tuple(link(json.loads(row["record"])) for row in connection().execute("select record from links"))
 
 
 def instance(row: dict[str, Any]) -> Instance:
-    """A typed machine from one record of ``data/instances.json``."""
+    """A typed machine from one record of ``data/instances.json``; rates in bytes/s a GPU and one direction, memory in
+    bytes, None for what is not held.
+    """
     intra, inter = row.get("intra_node") or {}, row.get("inter_node") or {}
     return Instance(
         provider=row["provider"],

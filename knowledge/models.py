@@ -46,14 +46,16 @@ def set_elsewhere(read: Callable[[str, str], Architecture | None] | None) -> Non
 
 @lru_cache(maxsize=512)
 def load_model(model_id: str) -> Architecture:
-    """The architecture with exactly this id."""
+    """The architecture with exactly this id, as ``find_model`` gives it; any other is a TypeError, since ids are never
+    typed in.
+    """
     row = connection().execute("select record from models where id = ?", (model_id,)).fetchone()
     return architecture(json.loads(row["record"]))
 
 
 @lru_cache(maxsize=1)
 def all_models() -> tuple[Architecture, ...]:
-    """Every architecture held, in file order."""
+    """Every architecture held, in file order; read and typed once, then cached."""
     return tuple(architecture(json.loads(row["record"])) for row in connection().execute("select record from models"))
 
 

@@ -15,7 +15,9 @@ Keyed = list[tuple[str, dict[str, Any]]]
 
 
 def rows(kind: str, keyed: Keyed) -> list[dict[str, Any]]:
-    """Name rows of one kind, exact ones first."""
+    """Rows (kind, name, id, how, size, year, text) of one kind for the table ``names``, exact names before what leaves
+    something out, since the first that matches is taken.
+    """
     return {"models": _model_rows, "gpus": _gpu_name_rows}.get(kind, lambda found: _squashed_rows(kind, found))(keyed)
 
 

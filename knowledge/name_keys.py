@@ -65,11 +65,13 @@ class ModelKey:
 
     @property
     def text(self) -> str:
-        """The key as one string."""
+        """The tokens with blanks between: what the table of names is asked for."""
         return " ".join(self.tokens)
 
     def without_size(self) -> tuple[float | None, ModelKey]:
-        """The stated number of parameters, and the key without it."""
+        """(parameters as a count, the key without that token): 8e9 for "8b". (None, the key itself) where no size or
+        more than one is stated.
+        """
         size = [t for t in self.tokens if re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?[bmt]", t)]
         if len(size) != 1:
             return None, self

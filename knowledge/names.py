@@ -58,7 +58,7 @@ def lookup(kind: str, asked: str) -> Found | None:
 
 
 def find_id(kind: str, asked: str) -> str | None:
-    """The id meant without any guess, or None."""
+    """The id meant without any guess; None for an unknown name, a contradiction, or what only a guess would resolve."""
     try:
         found = find(kind, asked, kind, "")
     except (UnknownName, BadValue):
@@ -67,7 +67,9 @@ def find_id(kind: str, asked: str) -> str | None:
 
 
 def unknown(kind: str, asked: str, field: str, hint: str) -> UnknownName:
-    """The error for a name that is not held."""
+    """The error to raise for a name that is not held, with the nearest names of its kind; a count before a card ("8x
+    H100") is pointed out in place of ``hint``.
+    """
     label = _LABEL[kind]
     counted = _COUNTED.match(asked) if kind == "gpus" else None
     if counted:
@@ -83,7 +85,9 @@ def unknown(kind: str, asked: str, field: str, hint: str) -> UnknownName:
 
 
 def candidates(kind: str, asked: str, limit: int = 4) -> list[str]:
-    """The ids whose names are most like ``asked``, best first."""
+    """At most ``limit`` ids whose names are most like ``asked``, best first; [] where none is alike (rapidfuzz ratio of
+    at least 50 for GPUs, weighted ratio of 60 else).
+    """
     names = all_names(kind)
     asked = _COUNTED.sub("", asked) if kind == "gpus" else asked
     if kind == "models":
@@ -97,13 +101,15 @@ def candidates(kind: str, asked: str, limit: int = 4) -> list[str]:
 
 @lru_cache(maxsize=8)
 def all_names(kind: str) -> dict[str, str]:
-    """Every alias of a kind with the id it stands for."""
+    """Every exact name of a kind ("models", "gpus", "instances", "links"), folded, with the id it stands for. Cached:
+    do not change it.
+    """
     rows = connection().execute("select name, id from names where kind = ? and how = 'exact' order by rowid", (kind,))
     return {str(row["name"]): str(row["id"]) for row in rows}
 
 
 def short(name: str) -> str:
-    """An id as people say it: without the owner."""
+    """An id as people say it: without the owner and without Hugging Face's "-hf"."""
     return name.rsplit("/", 1)[-1].removesuffix("-hf")
 
 

@@ -93,12 +93,14 @@ def version() -> int:
 
 
 def today() -> str:
-    """The day that ages are counted from."""
+    """The ISO day that ages are counted from: as ``set_overlay`` was told, else the day of the snapshot.
+    Never a clock.
+    """
     return _OVERLAY.get("overlay", (tuple, None))[1] or SNAPSHOT_DATE
 
 
 def age_days(offer: Offer) -> int:
-    """Whole days since the offer was seen."""
+    """Whole days from when the offer was seen until ``today()``; 0 for one seen later."""
     return max(0, (date.fromisoformat(today()) - date.fromisoformat(offer.observed)).days)
 
 
@@ -135,7 +137,9 @@ def snapshot() -> tuple[Offer, ...]:
 
 
 def columns() -> Columns:
-    """Every current offer as arrays; built once a book."""
+    """Every current offer as parallel arrays of length n, USD per hour; built once for each overlay, so do not write
+    into them.
+    """
     book = _book()
     if book.columns is None:
         rows = book.current

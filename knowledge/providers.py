@@ -44,7 +44,7 @@ class Provider:
 
 @lru_cache(maxsize=1)
 def all_providers() -> tuple[Provider, ...]:
-    """Every provider, in file order."""
+    """Every provider held, in file order; read once and cached."""
     rows = connection().execute("select record from providers order by rowid")
     return tuple(_provider(json.loads(row["record"])) for row in rows)
 

@@ -28,7 +28,7 @@ def lies_in(region: str, asked: str) -> bool:
 
 
 def mask(regions: NDArray[np.str_], asked: str) -> NDArray[np.bool_]:
-    """``lies_in`` over a column."""
+    """``lies_in`` over a column of n regions: n booleans. Each distinct region is judged once."""
     names, at = np.unique(regions, return_inverse=True)
     return np.array([lies_in(str(name), asked) for name in names], dtype=np.bool_)[at]
 

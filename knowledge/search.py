@@ -92,13 +92,13 @@ def _coverage(said: list[str], ranked: list[tuple[sqlite3.Row, float]]) -> float
 
 
 def article(article_id: str) -> Passage | None:
-    """The whole article of this id."""
+    """The whole article of this id, summary and body, with a score of 1; None where there is none."""
     row = connection().execute("select * from articles where id = ?", (article_id,)).fetchone()
     return _article_passage(row, f"{row['summary']}\n\n{row['body']}", 1.0) if row else None
 
 
 def claim(claim_id: str) -> Passage | None:
-    """The checked claim of this id."""
+    """The checked claim of this id with its verdict and a score of 1; None where there is none."""
     row = connection().execute("select * from claims where id = ?", (claim_id,)).fetchone()
     return _claim_passage(row, 1.0) if row else None
 

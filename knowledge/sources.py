@@ -16,7 +16,7 @@ def source(source_id: str) -> Source:
 
 @lru_cache(maxsize=1)
 def all_sources() -> dict[str, Source]:
-    """Every source by id."""
+    """Every source by its id, in file order; read once and cached."""
     rows = connection().execute("select record from sources order by rowid")
     found = (Source(**json.loads(row["record"])) for row in rows)
     return {one.id: one for one in found}

@@ -66,7 +66,9 @@ def database_path() -> Path:
 
 @lru_cache(maxsize=1)
 def kb_version() -> str:
-    """The content hash that results carry."""
+    """The hash of data files and builder (16 hex digits) that results carry; it is read from the built file. Raises
+    BadValue where that file is absent or damaged.
+    """
     row = connection().execute("select value from meta where key = 'version'").fetchone()
     return str(row["value"])
 

@@ -41,7 +41,9 @@ def term_counts(text: str, synonyms: Sequence[tuple[str, str]]) -> dict[str, flo
 
 
 def run_counts(text: str) -> dict[str, float]:
-    """Counts of the letter runs of a text, word borders included."""
+    """Counts of the runs of 3 to 5 letters of a text, word borders included, as "c:run". Only what a question may be
+    long is read.
+    """
     line = f" {' '.join(WORD.findall(folded(text)))} "
     counts: dict[str, float] = {}
     for length in _RUNS:

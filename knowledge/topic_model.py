@@ -80,7 +80,7 @@ def fit(
 
 
 def softmax(scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Shares that add up to 1."""
+    """exp(s) over its sum, shape as ``scores``; the highest score is taken off first, so that nothing overflows."""
     powers = np.exp(scores - scores.max())
     shares: npt.NDArray[np.float32] = powers / powers.sum()
     return shares

@@ -38,7 +38,9 @@ def any_of(words: Iterable[str]) -> str:
 
 @lru_cache(maxsize=1)
 def synonyms() -> list[tuple[str, str]]:
-    """What people say and what it means here."""
+    """Pairs (phrase as people say it, words single-spaced; what it means here) of ``data/synonyms.yaml``; cached, so do
+    not change it.
+    """
     rows = connection().execute("select said, meant from synonyms")
     return [(" ".join(WORD.findall(row["said"])), row["meant"]) for row in rows]
 
@@ -53,7 +55,9 @@ def rarity(table: str) -> dict[str, float]:
 
 @lru_cache(maxsize=4)
 def rarest(table: str) -> float:
-    """The rarity of a word that occurs once."""
+    """The rarity (inverse document frequency) of a word that occurs once in ``articles`` or ``claims``; 1 for an empty
+    table.
+    """
     return max(rarity(table).values(), default=1.0)
 
 

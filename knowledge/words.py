@@ -31,7 +31,9 @@ def folded(text: str) -> str:
 
 
 def words(text: str, limit: int = MAX_WORDS) -> list[str]:
-    """Content words, lower case, in order, each once."""
+    """Content words, folded to lower case, in order, each once, at most ``limit``; of a long text only the beginning is
+    read.
+    """
     found = (word for word in WORD.findall(folded(text).replace("'", "")) if word not in STOP)
     return list(dict.fromkeys(found))[:limit]
 
