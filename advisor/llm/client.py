@@ -12,7 +12,6 @@ import contextlib
 import logging
 import os
 import queue
-import random
 import socket
 import sys
 import threading
@@ -20,11 +19,11 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from advisor.llm.breaker import breaker_of
 from advisor.llm.protocol import Finish, ModelEvent, ModelFailed, ModelRequest, TextDelta, Usage
+from advisor.llm.provider_errors import is_overflow, judge, was_refused
 from advisor.llm.stream import CallFolder, MarkReader, readable, whole_call
 from advisor.llm.wire import this_turn, wire_messages, wire_tool
 from advisor.settings import Settings
@@ -32,8 +31,6 @@ from advisor.settings import Settings
 log = logging.getLogger("advisor")
 CONNECT_SECONDS = 5.0
 POLL_SECONDS = 0.1  # how often a silent call looks whether anybody still waits
-RETRY_STATUS = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
-BACKOFF_SECONDS = (0.5, 8.0)
 MAX_TEXT_CHARS = 100_000
 MOST_WAITING = 1000  # pieces of a reply that are read ahead of the turn
 MOST_TOKENS = 100_000_000  # a call that claims more is taken at this
@@ -81,12 +78,12 @@ class LitellmModel:
             except ModelFailed:
                 raise
             except Exception as error:
-                failure, wait = self._judge(error, attempt)
-                free = free and not passed_on and (failure.code == "misconfigured" or _was_refused(error))
+                failure, wait = judge(self.name, error, attempt)
+                free = free and not passed_on and (failure.code == "misconfigured" or was_refused(error))
                 failure.free = free
                 if time.monotonic() - begun >= self._settings.first_token_seconds:
                     wait = None  # who was silent for so long once is not waited for a second time
-                if _is_overflow(error) and len(messages) > 2 and messages[1] != this_turn(messages)[0]:
+                if is_overflow(error) and len(messages) > 2 and messages[1] != this_turn(messages)[0]:
                     messages = [messages[0], *this_turn(messages)]  # the earlier conversation does not fit
                     continue
                 if wait is None or passed_on or attempt >= self._settings.retries:
@@ -229,30 +226,6 @@ class LitellmModel:
             if not over:
                 threading.Thread(target=_hang_up_on, args=(reader,), daemon=True, name="advisor-hang-up").start()
 
-    def _judge(self, error: Exception, attempt: int) -> tuple[ModelFailed, float | None]:
-        """Our word for a provider's error, and how long to wait before another try; None: do not try again."""
-        status, kind = getattr(error, "status_code", None), type(error).__name__
-        log.info("%s: %s %s", self.name, kind, status)  # never the text: providers echo keys in it
-        if kind == "ContentPolicyViolationError":
-            return ModelFailed("refused", f"{self.name} refuses this question."), None
-        if "LLM Provider NOT provided" in str(error):
-            return ModelFailed("misconfigured", f"{self.name} names no provider that litellm knows."), None
-        keyless = "Missing credentials" in str(error)  # what the OpenAI client says, as a server error of its own
-        if keyless or status in (401, 403) or kind in ("AuthenticationError", "PermissionDeniedError"):
-            return ModelFailed("misconfigured", f"{self.name} does not accept the key."), None
-        if status == 404 or kind == "NotFoundError":
-            return ModelFailed("misconfigured", f"{self.name} is not offered there."), None
-        connection = isinstance(error, (OSError, TimeoutError)) or kind in (
-            "APIConnectionError", "Timeout", "APITimeoutError", "RemoteProtocolError", "ReadError", "ReadTimeout",
-            "MidStreamFallbackError",
-        )  # fmt: skip
-        code = "rate_limited" if status == 429 else "timeout" if "Timeout" in kind else "unavailable"
-        if status in RETRY_STATUS or connection:
-            return ModelFailed(code, f"{self.name} is not available."), _pause(error, attempt)
-        if isinstance(status, int) and 400 <= status < 500:
-            return ModelFailed("bad_reply", f"{self.name} does not accept the request."), None
-        return ModelFailed("unavailable", f"{self.name} failed."), None
-
 
 def load_litellm() -> Any:
     """litellm, set up to stay quiet and off the network. Raises ModelFailed when it is not installed."""
@@ -345,40 +318,6 @@ def _plain(delta: Any) -> Mapping[str, Any]:
     return data
 
 
-def _pause(error: Exception, attempt: int) -> float:
-    """Retry-After where the provider gives one, else full jitter over a growing span."""
-    headers = getattr(getattr(error, "response", None), "headers", None) or {}
-    told = _seconds(str(headers.get("retry-after", "")))
-    if told is not None:
-        return told
-    shortest, longest = BACKOFF_SECONDS
-    return random.uniform(shortest, min(longest, shortest * 2.0 ** (attempt + 1)))
-
-
-def _seconds(retry_after: str) -> float | None:
-    """The header's seconds or date (RFC 9110, 10.2.3) as seconds from now; None when it is neither or lies behind."""
-    try:
-        seconds = float(retry_after)
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(retry_after).timestamp() - time.time()
-        except (ValueError, OverflowError):
-            return None
-    return seconds if seconds > 0 else None
-
-
-def _was_refused(error: Exception) -> bool:
-    """Whether the provider turned the request down or was not reached, so that there is nothing to bill."""
-    causes: list[BaseException] = [error]
-    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None and len(causes) < 10:
-        causes.append(cause)
-    if any(isinstance(cause, ConnectionRefusedError) or type(cause).__name__ == "ConnectError" for cause in causes):
-        return True
-    # litellm makes up a response where there was none; those of the HTTP library and the OpenAI client are real.
-    real = [cause for cause in causes if type(cause).__module__.partition(".")[0] in ("httpx", "openai")]
-    return any(getattr(getattr(cause, "response", None), "status_code", 0) >= 400 for cause in real)
-
-
 def _offer(chunks: queue.Queue[tuple[str, Any]], item: tuple[str, Any], left: threading.Event) -> bool:
     """Hand ``item`` on, however slowly it is taken; False once nobody takes any more."""
     while not left.is_set():
@@ -386,10 +325,6 @@ def _offer(chunks: queue.Queue[tuple[str, Any]], item: tuple[str, Any], left: th
             chunks.put(item, timeout=POLL_SECONDS)
             return True
     return False
-
-
-def _is_overflow(error: Exception) -> bool:
-    return type(error).__name__ == "ContextWindowExceededError"
 
 
 def _close(reply: Any) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from advisor.answer import Answer
 from advisor.events import Done, Event
-from advisor.llm import breaker, client
+from advisor.llm import breaker, client, provider_errors
 from advisor.llm.door import open_model
 from advisor.llm.protocol import Message, Model, ModelFailed, ModelRequest
 from advisor.settings import Settings
@@ -43,7 +43,7 @@ def play(
     """Run a question against a provider that plays these moves, then the planner."""
     opened: list[Provider] = []
     caplog.set_level("DEBUG")
-    monkeypatch.setattr(client, "BACKOFF_SECONDS", (0.01, 0.05))
+    monkeypatch.setattr(provider_errors, "BACKOFF_SECONDS", (0.01, 0.05))
     monkeypatch.setattr(breaker, "BREAKERS", {})
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-123")
 

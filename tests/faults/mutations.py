@@ -34,7 +34,7 @@ def _becomes(value: Any) -> Callable[[Any], Any]:
 
 def _judged(change: Callable[[Any, float | None], tuple[Any, float | None]]) -> Callable[[Any], Any]:
     """The judgement of a provider's error, changed."""
-    return lambda judge: lambda self, error, attempt: change(*judge(self, error, attempt))
+    return lambda judge: lambda name, error, attempt: change(*judge(name, error, attempt))
 
 
 def _blocking_put(_sound: Any) -> Any:
@@ -130,14 +130,14 @@ FAULTS: tuple[Mutation, ...] = (
     Mutation(
         "an outage is charged",
         "refused calls stay charged in full",
-        ("advisor.llm.client:_was_refused",),
+        ("advisor.llm.client:was_refused",),
         _becomes(lambda _error: False),
         ("test_provider.py::test_a_provider_that_is_not_there_costs_neither_time_nor_money",),
     ),
     Mutation(
         "a cut is free",
         "a call that may have been billed is not charged",
-        ("advisor.llm.client:_was_refused",),
+        ("advisor.llm.client:was_refused",),
         _becomes(lambda _error: True),
         (f"{ROW}[reset-at-once]",),
     ),
@@ -165,7 +165,7 @@ FAULTS: tuple[Mutation, ...] = (
     Mutation(
         "dates are unknown",
         "Retry-After is a number or nothing",
-        ("advisor.llm.client:parsedate_to_datetime",),
+        ("advisor.llm.provider_errors:parsedate_to_datetime",),
         _becomes(lambda _text: int("no")),
         (f"{ROW}[429-come-back-at-a-date-far-off]",),
     ),
@@ -193,21 +193,21 @@ FAULTS: tuple[Mutation, ...] = (
     Mutation(
         "a refusal is tried again",
         "401 as if it were 500",
-        ("advisor.llm.client:LitellmModel._judge",),
+        ("advisor.llm.client:judge",),
         _judged(lambda failure, _wait: (failure, 0.01)),
         (f"{ROW}[401]",),
     ),
     Mutation(
         "no retries",
         "an error that passes is not waited for",
-        ("advisor.llm.client:LitellmModel._judge",),
+        ("advisor.llm.client:judge",),
         _judged(lambda failure, _wait: (failure, None)),
         (f"{ROW}[500-twice]",),
     ),
     Mutation(
         "a wait of any length",
         "the deadline is no bound for Retry-After",
-        ("advisor.llm.client:_pause",),
+        ("advisor.llm.provider_errors:_pause",),
         _becomes(lambda _error, _attempt: 0.01),
         (f"{ROW}[429-come-back-in-ten-minutes]",),
     ),
