@@ -37,7 +37,7 @@ Written by `python -m integrations.settings_page`; do not edit by hand.
 
 
 def render() -> str:
-    """The page."""
+    """The page as Markdown, one table a group of settings, ending in a newline."""
     parts = [_HEAD]
     for title, about, kind in _GROUPS:
         rows = [
@@ -53,7 +53,7 @@ def render() -> str:
 
 
 def main() -> None:
-    """Write the page."""
+    """Write ``docs/settings.md`` over what is there."""
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(render(), encoding="utf-8")
 

@@ -38,7 +38,9 @@ SWEEP_SECONDS = 60.0
 
 
 def create_app(settings: ServiceSettings | None = None, desk: Desk | None = None) -> FastAPI:
-    """The app; what is not given is as the environment says."""
+    """The app; what is not given is as the environment says. Opens the database at once; threads and chores start with
+    the server. Raises InputProblem for settings that cannot be.
+    """
     settings = settings or read_settings(ServiceSettings)
     service = build_service(settings, desk)
     mcp = McpMount(service, program_version())

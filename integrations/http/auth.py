@@ -151,7 +151,9 @@ class Authenticator:
 
 
 def needs(scope: str) -> Callable[[Request], Awaitable[Caller]]:
-    """A dependency that lets through who may do this."""
+    """A FastAPI dependency that gives the caller who may do ``scope`` ("ask", "tools", ...). It raises ServiceProblem:
+    401 without a valid key or token, 403 without the scope, 429 above the caller's rate.
+    """
 
     async def check(request: Request) -> Caller:
         authenticator: Authenticator = request.app.state.service.auth
@@ -187,7 +189,9 @@ def _on_this_machine(scope: Scope) -> bool:
 
 
 def given_keys(settings: ServiceSettings) -> list[tuple[bytes, str]]:
-    """Digests of the keys of ADVISOR_API_KEYS with their owners."""
+    """(SHA-256 digest, owner) of each key of ADVISOR_API_KEYS; one without owner gets a name of its digest. [] where
+    none is set. Raises BadValue for a key that is too short.
+    """
     found = []
     text = settings.api_keys.get_secret_value() if settings.api_keys else ""
     for part in filter(None, (part.strip() for part in text.split(","))):

@@ -35,11 +35,11 @@ class Balance:
                 fcntl.flock(opened, fcntl.LOCK_UN)  # closing does not do it, since the map holds the file too
 
     def begin(self) -> None:
-        """A request has come."""
+        """Count one more request of this process, visible to its siblings; each ``begin`` needs its ``end``."""
         self._note(1)
 
     def end(self) -> None:
-        """It is answered, or its caller has gone."""
+        """Count one request less: it is answered, or its caller has gone."""
         self._note(-1)
 
     def too_many(self) -> bool:

@@ -29,7 +29,9 @@ async def read_model(request: Request, model: type[Body]) -> Body:
 
 
 def require_json(request: Request, *also: str) -> None:
-    """Refuse other content types: any web page can make a browser send a form or plain text to a server on loopback."""
+    """Refuse other content types than JSON and ``also``: any web page can make a browser send a form or plain text to a
+    server on loopback. Raises ServiceProblem 415.
+    """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in ("application/json", *also):
         raise ServiceProblem(
@@ -38,7 +40,9 @@ def require_json(request: Request, *also: str) -> None:
 
 
 def parse_object(data: bytes) -> dict[str, Any]:
-    """A JSON object without NaN, infinities, repeated names or bottomless nesting."""
+    """A JSON object without NaN, infinities, repeated names or bottomless nesting; {} for an empty body. Raises
+    BadValue for anything else, bytes that are no UTF-8 among it.
+    """
     try:
         text = data.decode()
     except UnicodeDecodeError:

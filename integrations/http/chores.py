@@ -31,7 +31,9 @@ _EMPTY: dict[str, object] = {"follow_ups": [], "queries": [], "tags": [], "text"
 
 
 def chore_reply(text: str) -> str | None:
-    """The reply to such a job; None for a question of a person."""
+    """The reply to such a job, JSON or a title in words; None for a question of a person, which a model is to answer.
+    Pure and free of cost.
+    """
     if text.lstrip().startswith("### Task:"):
         head = text.split("### Guidelines", 1)[0][:600]
         kind = next((name for name, pattern in _KINDS if pattern.search(head)), None)
@@ -53,7 +55,7 @@ def title_of(text: str) -> str:
 
 
 def tags_of(text: str) -> list[str]:
-    """Up to three telling words of the first question."""
+    """Up to three telling words of the first question, in its order; ["GPU"] where it has none."""
     words = [word for word in _WORDS.findall(_question_of(text)) if not _DULL.fullmatch(word)]
     return list(dict.fromkeys(words))[:3] or ["GPU"]
 

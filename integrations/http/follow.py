@@ -57,18 +57,22 @@ class Followed:
                 self._left()
 
     def end(self) -> None:
-        """Stop the turn now."""
+        """Tell the turn to stop, and drop it where it waits for a thread still; one that runs ends when it next looks.
+        Returns at once.
+        """
         self.stop.set()
         self.cancel()
 
     def shut_down(self) -> None:
-        """Give every reader the last word of a server that stops."""
+        """End every reader's stream with ``ShuttingDown``, as a server that stops does, and tell the turn to stop. Only
+        from the event loop's thread.
+        """
         self._take(ShuttingDown())
         self.end()
 
     @property
     def answered(self) -> bool:
-        """Whether the answer is among the events."""
+        """Whether the answer is among the events, even if the turn's end has not been noted yet."""
         return bool(self.events) and isinstance(self.events[-1], Done)
 
     def _take(self, item: Event | BaseException | None) -> None:

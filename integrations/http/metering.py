@@ -89,7 +89,9 @@ class Watched:
         self._model, self._stop, self._meter, self._traced = model, stop, meter, traced
 
     def reply(self, request: ModelRequest) -> Iterator[ModelEvent]:
-        """The model's step."""
+        """The model's step as it streams, reserved for before the first event and settled after the last. Raises
+        ModelFailed("stopped") when nobody waits, and ModelFailed for a budget that does not hold the call.
+        """
         if self._stop.is_set():
             raise ModelFailed("stopped", "Nobody waits for the answer any more.")
         request = replace(request, stopped=self._stop.is_set)

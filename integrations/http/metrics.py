@@ -29,7 +29,9 @@ class Metrics:
         self.refusals = Counter("refusals", "Requests refused by a limit.", ["code"], **made)
 
     def turn(self, surface: str, answer: Answer, seconds: float) -> None:
-        """Count a finished turn and its tool calls."""
+        """Count a finished turn of ``seconds``, and each of its tool calls; tool names that a model made up are left
+        out.
+        """
         self.turns.labels(surface, answer.model, answer.status, str(answer.degraded).lower()).inc()
         self.turn_seconds.labels(answer.model).observe(seconds)
         for call in answer.tool_calls:
@@ -39,12 +41,12 @@ class Metrics:
             self.tool(call.name, surface, outcome, call.milliseconds / 1e3)
 
     def tool(self, name: str, surface: str, outcome: str, seconds: float) -> None:
-        """Count a tool call."""
+        """Count a tool call of ``seconds``; ``outcome`` is "ok" or "error", ``name`` must be one of the registry's."""
         self.tool_calls.labels(name, surface, outcome).inc()
         self.tool_seconds.labels(name).observe(seconds)
 
     def exposition(self) -> bytes:
-        """The text that Prometheus reads."""
+        """The figures in Prometheus' text format; of all processes together where PROMETHEUS_MULTIPROC_DIR is set."""
         if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
             shared = CollectorRegistry()
             multiprocess.MultiProcessCollector(shared)  # type: ignore[no-untyped-call]

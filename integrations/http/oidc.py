@@ -39,7 +39,9 @@ class Oidc:
         self._lock = threading.Lock()
 
     def owner(self, token: str) -> str:
-        """Whose token this is. Raises BadToken."""
+        """The claim that names whose token this is, at most 128 characters. May fetch the issuer's keys (up to 5 s).
+        Raises BadToken for a signature, issuer, audience or time that is wrong, and when the keys cannot be fetched.
+        """
         try:
             key = self._client().get_signing_key_from_jwt(token)
             claims = jwt.decode(

@@ -45,14 +45,16 @@ class Refusal(BaseModel):
 
 
 def body_of(model: type[BaseModel]) -> dict[str, Any]:
-    """The request body of a route that reads its body itself."""
+    """The ``openapi_extra`` of a route that reads its body itself; the model's schema is added to the document's
+    components as a side effect.
+    """
     _bodies.append(model)
     schema = {"$ref": REF.format(model=model.__name__)}
     return {"requestBody": {"required": True, "content": {JSON: {"schema": schema}}}}
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The refusals that a route may give."""
+    """The ``responses`` of a route that may refuse with these statuses; 400, 401, 403 and 422 are always among them."""
     return {
         status: {"model": Refusal, "description": _DESCRIPTIONS[status]}
         for status in sorted({*statuses, 400, 401, 403, 422})

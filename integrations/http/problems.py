@@ -50,7 +50,9 @@ def not_found(what: str) -> ServiceProblem:
 def error_response(
     path: str, status: int, error: Mapping[str, Any], headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
-    """An error in the shape that callers of ``path`` expect."""
+    """An error in the shape that callers of ``path`` expect: OpenAI's under its routes, else {"error": ...} with the
+    keys of ``InputProblem.as_dict``.
+    """
     body: dict[str, Any] = {"error": dict(error)}
     if path.startswith(OPENAI_PATHS):
         body = {"error": openai_error(status, error)}
@@ -58,7 +60,9 @@ def error_response(
 
 
 def openai_error(status: int, error: Mapping[str, Any]) -> dict[str, Any]:
-    """The error object of the OpenAI wire format."""
+    """The error object of the OpenAI wire format: message (with the hint), type by the status, param and code.
+    ``error`` needs the keys message and code.
+    """
     kind = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
     message = " ".join(part for part in (error["message"], error.get("hint")) if part)
     name = kind.get(status, "invalid_request_error" if status < 500 else "server_error")

@@ -33,7 +33,9 @@ PRACTICE = ("what GPU for 7B LoRA?", "do I need InfiniBand for 16 H100 and a 13B
 
 
 def serve(settings: ServiceSettings) -> None:
-    """Serve until told to stop."""
+    """Serve on ``settings.host`` and ``port`` until SIGTERM or SIGINT, then let running turns finish for up to
+    ``drain_seconds``. Blocks; sets ADVISOR_* variables of this process, which its workers inherit.
+    """
     for name in ServiceSettings.model_fields:  # what the command line said reaches the processes through these
         _export(name, getattr(settings, name))
     signal.signal(signal.SIGTERM, _leave)  # the server raises the signal again once it has stopped in good order

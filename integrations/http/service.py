@@ -42,7 +42,9 @@ class Service:
     def ask(
         self, caller: Caller, surface: str, question: str, conversation_id: str | None = None, model: str | None = None
     ) -> Ask:
-        """A question of this caller, with what pays for it."""
+        """A question of this caller, with the budgets that pay for it: the caller's and everybody's, tokens and USD a
+        day (UTC). Nothing is reserved yet. Raises UnknownName for a model that callers may not name.
+        """
         limits = caller.limits
         budgets = [
             Budget(caller.subject, limits.tokens_per_day, limits.usd_per_day),
@@ -63,7 +65,9 @@ class Service:
         return listed
 
     def check_model(self, name: str | None) -> str | None:
-        """``name`` if callers may ask for it."""
+        """``name`` if callers may ask for it, None for None. Raises UnknownName, with the nearest, for any other: it
+        could cost money.
+        """
         if name is not None and name not in self.models:
             raise UnknownName(
                 "unknown_model",
@@ -85,14 +89,18 @@ def build_service(settings: ServiceSettings, desk: Desk | None = None) -> Servic
 
 
 def database_of(desk: Desk) -> Database:
-    """Keys, budgets and jobs are kept where the conversations are."""
+    """Keys, budgets and jobs are kept where the conversations are. Raises TypeError for a store that is
+    in no database.
+    """
     if not isinstance(desk.store, SqlConversations):
         raise TypeError("the server needs a store that is in a database")
     return desk.store.database
 
 
 def open_desk() -> Desk:
-    """The desk that the environment describes."""
+    """The desk that the environment describes, its store opened: SQLite or PostgreSQL, whose tables are made if need
+    be. Raises InputProblem for settings that cannot be and for a store of a newer release.
+    """
     settings = get_settings()
     store = open_store(database_place(settings))
     return Desk(settings, store, lambda name: open_model(name, settings), KeptResults())

@@ -82,5 +82,5 @@ class ServiceSettings(BaseModel):
 
     @property
     def on_loopback(self) -> bool:
-        """Whether only this machine can reach the server."""
+        """Whether only this machine can reach the server: its address is a loopback one."""
         return self.host in LOOPBACK

@@ -18,7 +18,9 @@ PING = b": ping\n\n"
 
 
 def sse(data: Any, event: str | None = None, number: int | None = None) -> bytes:
-    """One event; ``data`` is made JSON unless it is text already."""
+    """One server-sent event as UTF-8, with the blank line that ends it; ``data`` is made JSON unless it is text
+    already, ``number`` becomes its id. Raises TypeError for what JSON cannot hold.
+    """
     text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     head = (f"id: {number}\n" if number is not None else "") + (f"event: {event}\n" if event else "")
     return (head + "".join(f"data: {line}\n" for line in text.split("\n")) + "\n").encode()

@@ -42,7 +42,7 @@ def set_up() -> None:
 
 
 def tracer() -> trace.Tracer:
-    """Where spans are made."""
+    """Where spans are made; without ``set_up`` they record nothing and cost next to nothing."""
     return trace.get_tracer(NAME)
 
 
@@ -58,7 +58,7 @@ def request_span(method: str, headers: Mapping[str, str]) -> Iterator[Span]:
 
 
 def end_request(span: Span, method: str, route: str, status: int) -> None:
-    """Name it by its route, which is known only now."""
+    """Name the span by its route, which is known only now, and mark it failed from status 500 up. Does not end it."""
     span.update_name(f"{method} {route}")
     span.set_attributes({"http.route": route, "http.response.status_code": status})
     if status >= 500:
@@ -80,7 +80,9 @@ class TurnTrace:
         self._tools: dict[str, Span] = {}
 
     def see(self, event: Event) -> None:
-        """Follow an event of the turn."""
+        """Follow an event of the turn: a tool's start opens a span, its end closes it, the last event notes the
+        outcome. Other events change nothing.
+        """
         if event.type == "tool_started":
             attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": event.name}
             self._tools[event.id] = tracer().start_span(
@@ -96,7 +98,9 @@ class TurnTrace:
 
     @contextmanager
     def model_call(self, model: str) -> Iterator[Span]:
-        """The span of one call of a provider's model."""
+        """The span of one call of a provider's model, open while the block runs; what the block raises marks it and
+        goes on.
+        """
         attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": model}
         span = tracer().start_span(f"chat {model}", self._context, kind=SpanKind.CLIENT, attributes=attributes)
         try:
@@ -108,14 +112,14 @@ class TurnTrace:
             span.end()
 
     def end(self) -> None:
-        """The turn is over, whatever came of it."""
+        """The turn is over, whatever came of it: close its span and those of tools that never finished."""
         for span in self._tools.values():
             span.end()
         self._span.end()
 
 
 def note_usage(span: Span, usage: Usage | None) -> None:
-    """The tokens of a model call."""
+    """Set the input and output tokens of a model call on its span; nothing where the provider told none (None)."""
     if usage is not None:
         span.set_attribute("gen_ai.usage.input_tokens", usage.input_tokens)
         span.set_attribute("gen_ai.usage.output_tokens", usage.output_tokens)

@@ -42,13 +42,17 @@ class Transcript:
         return self.recalled.conversation_id if self.recalled and self.recalled.latest else None
 
     def history(self) -> tuple[Message, ...]:
-        """What the models are shown of it."""
+        """Messages before the question as models are shown them: the stored ones with tool results, else the client's
+        own.
+        """
         if self.recalled:
             return self.recalled.history
         return tuple(Message("user" if role == "user" else "assistant", text) for role, text in self.before)
 
     def remember(self, store: Conversations, principal: str, answer: str, conversation_id: str, turn_id: str) -> None:
-        """Note where the transcript with this answer ends."""
+        """Store where the transcript that ends in this answer goes on, so that the client's next request finds its
+        conversation; the digest is kept, not the text.
+        """
         said = [*self.before, ("user", self.question), ("assistant", answer)]
         store.remember(principal, _digest(said), conversation_id, turn_id)
 
@@ -60,7 +64,9 @@ class Continued:
         self._store, self._transcript = store, transcript
 
     def begin(self, principal: str, conversation_id: str | None, question: str) -> Opened:
-        """Begin with the transcript's history."""
+        """As the store's ``begin``, with the transcript's history in place of none where a new conversation is begun.
+        Raises what the store raises.
+        """
         opened = self._store.begin(principal, conversation_id, question)
         if conversation_id is not None or not self._transcript.before:
             return opened

@@ -61,7 +61,7 @@ class Turns:
 
     @property
     def running(self) -> int:
-        """Turns that run or wait."""
+        """Turns that run or wait for a thread, of all callers, in this process."""
         return self._callers.total()
 
     async def answer(self, ask: Ask) -> Answer:
@@ -115,16 +115,16 @@ class Turns:
         return self._kept.get((principal, turn_id))
 
     def refuse_new(self) -> None:
-        """From now on new turns get 503; running ones go on."""
+        """From now on new turns are refused (ServiceProblem 503, with retry_after); running ones go on."""
         self.draining = True
 
     def end_all(self) -> None:
-        """Stop what still runs; each reader gets a last word."""
+        """Stop what still runs; each reader gets ``ShuttingDown`` as a last word. Only from the event loop's thread."""
         for followed in tuple(self._live):
             followed.shut_down()
 
     def close(self) -> None:
-        """Let the threads go; those in a turn end with it."""
+        """Let idle threads go and drop what waits for one; threads in a turn end with it. Returns at once."""
         self._planner.shutdown(wait=False, cancel_futures=True)
         self._provider.shutdown(wait=False, cancel_futures=True)
 

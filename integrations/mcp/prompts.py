@@ -47,7 +47,7 @@ _PROMPTS = {
 
 
 def listing() -> list[Prompt]:
-    """The prompts with their arguments."""
+    """Both prompts with their arguments, as MCP's prompts/list gives them; ``fill`` makes the text."""
     return [
         Prompt(
             name=name,

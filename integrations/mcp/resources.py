@@ -28,7 +28,7 @@ Document = tuple[str, str]  # MIME type and text
 
 
 def listing() -> list[Resource]:
-    """The lists, and every article by its own address."""
+    """The four lists, then every article by its own address in the order of ids; read from the knowledge base."""
     lists = [Resource(uri=f"{PREFIX}{kind}", name=kind, title=title, mime_type=JSON) for kind, title in _TITLES.items()]
     articles = [
         Resource(uri=f"{PREFIX}articles/{row['id']}", name=row["id"], title=row["title"], mime_type=MARKDOWN,
@@ -39,7 +39,7 @@ def listing() -> list[Resource]:
 
 
 def templates() -> list[ResourceTemplate]:
-    """How to address one of each kind."""
+    """Addresses with an {id} to fill in, one a kind: article, claim, GPU, model."""
     return [
         ResourceTemplate(
             uri_template=f"{PREFIX}{kind}/{{id}}", name=kind, title=f"One of: {title}", mime_type=_KINDS[kind]
@@ -49,7 +49,9 @@ def templates() -> list[ResourceTemplate]:
 
 
 def read(uri: str) -> Document:
-    """The resource at this address. Raises UnknownName."""
+    """(MIME type, text) of the resource at this address: JSON or Markdown. Raises UnknownName, with the nearest, for an
+    address or a name that is none.
+    """
     kind, _, name = uri.removeprefix(PREFIX).partition("/")
     if not uri.startswith(PREFIX) or kind not in _TITLES:
         raise UnknownName(

@@ -52,7 +52,9 @@ Observe = Callable[[str, str, float], None]
 
 
 def build_server(version: str, observe: Observe = lambda _name, _outcome, _seconds: None) -> Server[Any]:
-    """The server, to be run over any transport."""
+    """The server, to be run over any transport; ``observe`` is told of each tool call. Tools run in threads, and wrong
+    arguments come back as a result marked as error, unknown names as MCPError (invalid params).
+    """
 
     async def list_tools(_ctx: Any, _params: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=list(_listing()))

@@ -81,7 +81,7 @@ class GuardedBackend(httpcore.NetworkBackend):
         raise AssertionError("unreachable")
 
     def sleep(self, seconds: float) -> None:
-        """See ``httpcore.NetworkBackend``."""
+        """Block for ``seconds`` between retries of a connection; see ``httpcore.NetworkBackend``."""
         self._inner.sleep(seconds)
 
 

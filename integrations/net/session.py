@@ -91,11 +91,15 @@ class Session:
         self._client.close()
 
     def json(self, host: str, path: str, **request: Any) -> Any:
-        """The reply to a GET (or ``method``) as JSON. ``params``, ``headers``, ``body`` (sent as JSON)."""
+        """The reply to a GET (or ``method``) as JSON. ``params``, ``headers``, ``body`` (sent as JSON). Raises
+        SourceError, also for what is not whole JSON, and NotModified under an ETag.
+        """
         return self.parse(self.content(host, path, **request))
 
     def parse(self, body: bytes) -> Any:
-        """Bytes as JSON; a page of HTML or half a document is an error, as is what ``read_json`` refuses."""
+        """Bytes as JSON. Raises SourceError: "not_json" for a page of HTML, "truncated" for half a document and what
+        else ``read_json`` refuses.
+        """
         try:
             return read_json(body)
         except ValueError as err:
@@ -104,11 +108,13 @@ class Session:
             raise SourceError(code, f"the reply is not whole JSON ({str(err)[:60]})") from None
 
     def text(self, host: str, path: str, **request: Any) -> str:
-        """The reply as text."""
+        """The reply as text, bytes that are no UTF-8 replaced; arguments and errors as of ``json``."""
         return self.content(host, path, **request).decode("utf-8", "replace")
 
     def content(self, host: str, path: str, **request: Any) -> bytes:
-        """The whole body, inflated."""
+        """The whole body, inflated, within the policy's byte caps and deadline; arguments as of ``json``. Raises
+        SourceError, whose ``code`` says why, and NotModified where an ETag that was sent still holds.
+        """
         return b"".join(self.chunks(host, path, **request))
 
     def lines(self, host: str, path: str, **request: Any) -> Iterator[str]:

@@ -56,17 +56,21 @@ class Cache:
         self.path = path
 
     def exists(self) -> bool:
-        """Whether anything was ever fetched."""
+        """Whether anything was ever fetched, that is, whether the file is there; reading makes none."""
         return self.path.exists()
 
     def current(self, source: str | None = None) -> dict[Key, Observation]:
-        """The rows in force, by key, of one source or of all."""
+        """The rows in force, by key without the source, of one source or of all; {} before a fetch. Makes the file if
+        need be.
+        """
         with self._open() as db:
             where, values = (" where source = ?", (source,)) if source else ("", ())
             return {key(row): row for row in map(_row, db.execute(f"select * from offers{where}", values))}
 
     def offers(self) -> list[Offer]:
-        """Everything fetched, current and past, as offers of the price book."""
+        """Everything fetched, current and past, as offers of the price book, oldest first; [] before any, without
+        making the file.
+        """
         if not self.exists():
             return []
         with self._open() as db:
@@ -83,7 +87,9 @@ class Cache:
                 db.executemany(f"insert or replace into {table} values ({marks})", values)
 
     def seen_again(self, source: str, day: str) -> int:
-        """The source says that nothing changed: its rows in force were seen on ``day`` too."""
+        """The source says that nothing changed: its rows in force were seen on the ISO day ``day`` too. Returns how
+        many.
+        """
         rows = list(self.current(source).values())
         self.put(source, [replace(row, observed=day) for row in rows])
         return len(rows)
@@ -108,7 +114,7 @@ class Cache:
             )
 
     def last_fetches(self) -> dict[str, Fetch]:
-        """The last fetch of each source."""
+        """How the last fetch of each source went, by source; {} before any, without making the file."""
         if not self.exists():
             return {}
         with self._open() as db:
@@ -116,7 +122,7 @@ class Cache:
             return {row["source"]: Fetch(**{**dict(row), "dropped": json.loads(row["dropped"])}) for row in rows}
 
     def newest_good(self) -> datetime | None:
-        """When a source was last read well."""
+        """When a source was last read well (UTC; "unchanged" counts); None before any, without making the file."""
         if not self.exists():
             return None
         with self._open() as db:
@@ -124,12 +130,12 @@ class Cache:
         return datetime.fromisoformat(found) if found else None
 
     def etags(self, source: str) -> dict[str, str]:
-        """ETags by URL, as last seen."""
+        """ETags by URL as the source last sent them; {} before any. Makes the file if need be."""
         with self._open() as db:
             return {row["url"]: row["etag"] for row in db.execute("select * from etags where source = ?", (source,))}
 
     def keep_etags(self, source: str, etags: Mapping[str, str]) -> None:
-        """Remember ETags for the next fetch."""
+        """Write ETags by URL down for the next fetch of this source; those of other URLs stay."""
         with self._open() as db, db:
             db.executemany("insert or replace into etags values (?, ?, ?)", [(source, *item) for item in etags.items()])
 
@@ -168,7 +174,9 @@ def key(row: Observation) -> Key:
 
 
 def offer(row: Observation, number: int) -> Offer:
-    """An observation as a live offer."""
+    """An observation, already cleaned, as a live offer of the price book, its id ``number``; prices in USD per hour, of
+    the machine and of a GPU.
+    """
     return Offer(
         id=number,
         provider=row.provider,

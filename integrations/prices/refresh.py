@@ -49,17 +49,19 @@ class Report:
 
     @property
     def good(self) -> int:
-        """Sources read well."""
+        """How many sources were read well: new prices, or none changed since the last time."""
         return sum(one.status in ("ok", "unchanged") for one in self.outcomes)
 
     @property
     def tried(self) -> int:
-        """Sources that could be asked at all."""
+        """How many sources could be asked at all, that is, did not lack a key."""
         return sum(one.status != "no_key" for one in self.outcomes)
 
 
 def choose(names: Sequence[str]) -> list[PriceSource]:
-    """The sources of these names ("azure" or "live-azure"), or those that a plain refresh asks."""
+    """The sources of these names ("azure" or "live-azure"), or those that a plain refresh asks for []. Raises
+    UnknownName for a name that is none.
+    """
     if not names:
         return [one for one in SOURCES if one.by_default]
     known = {one.id: one for one in SOURCES}

@@ -49,7 +49,9 @@ class Left(Exception):
 
 
 def each(rows: Iterable[R], read: Callable[[R], Iterable[Observation]], what: str) -> Parsed:
-    """Read every row; count those left out; call it drift when rows exist and none can be read."""
+    """Read every row; count those left out by reason, the malformed among them. Raises SourceError("drift") when a row
+    was malformed and none could be read.
+    """
     out = Parsed()
     broken: Exception | None = None
     seen = malformed = 0
@@ -69,7 +71,9 @@ def each(rows: Iterable[R], read: Callable[[R], Iterable[Observation]], what: st
 
 
 def listed(body: Any, *path: str) -> list[Any]:
-    """The list at ``path`` of a JSON body; SourceError("drift") when it is not there."""
+    """The list at ``path`` of a JSON body, the body itself without one. Raises SourceError("drift") when it is not
+    there.
+    """
     found = body
     for name in path:
         if not isinstance(found, Mapping) or name not in found:
@@ -81,7 +85,9 @@ def listed(body: Any, *path: str) -> list[Any]:
 
 
 def price(value: Any) -> float:
-    """A price above zero. Raises Left for none, zero, below, NaN or infinite."""
+    """A price in USD above zero, from a number or text. Raises Left for none, zero, below, NaN, infinite or above
+    100,000, ValueError for other text.
+    """
     if value is None or value == "":
         raise Left("no price")
     number = float(value)
@@ -110,7 +116,9 @@ def row(
     locator: str = "",
     warnings: tuple[str, ...] = (),
 ) -> Observation:
-    """One observation from a price per machine or per GPU."""
+    """One observation from a price per machine or per GPU (USD an hour; the machine's wins), seen on the ISO day
+    ``day``; texts are cut and stripped of markup. Raises Left without a GPU or a price.
+    """
     if n_gpus <= 0:
         raise Left("no GPU")
     if usd_per_hour is None:
@@ -143,7 +151,7 @@ def _words(text: str, longest: int) -> str:
 
 
 def machine(provider: str, instance_type: str) -> Instance:
-    """The known machine type. Raises Left when it is not one of ours."""
+    """The machine type of this provider as the knowledge base holds it. Raises Left when it is not one of ours."""
     found = _machines().get((provider, _plain(instance_type)))
     if found is None:
         raise Left("not a GPU machine that we hold")
@@ -160,7 +168,7 @@ def _plain(name: str) -> str:
 
 
 def key_of(keys: Keys, name: str) -> str:
-    """The key from the environment. Raises SourceError("no_key")."""
+    """The key of this environment variable, blanks off. Raises SourceError("no_key") where it is unset or empty."""
     value = keys.get(name, "").strip()
     if not value:
         raise SourceError("no_key", f"set {name} to ask this source")

@@ -33,7 +33,9 @@ class Post:
 
 
 def answer_post(answer: dict[str, Any]) -> Post:
-    """The message for an ``ask --json`` object."""
+    """The message for an ``ask --json`` object: at most 50 blocks and a fallback text, all escaped and within Slack's
+    limits. KeyError for an object of another shape.
+    """
     pieces = [(kind, block) for kind, block in split_blocks(answer["answer"]) if block.strip()]
     verdict, rest = _verdict(pieces)
     blocks: list[Block] = [section(f"*{mrkdwn(part)}*") for part in _parts(verdict, SECTION_CHARS - 2)[:2]]
@@ -55,22 +57,26 @@ def plain_post(answer: dict[str, Any]) -> Post:
 
 
 def words_post(text: str) -> Post:
-    """A message of a sentence or two."""
+    """A message of a sentence or two; ``text`` is not escaped yet and is cut to a section's 3,000 characters."""
     return Post([section(mrkdwn(cut(text, SECTION_CHARS)))], mrkdwn(cut(text, FALLBACK_CHARS)))
 
 
 def section(text: str) -> Block:
-    """A mrkdwn section; ``text`` is escaped already."""
+    """A mrkdwn section block; ``text`` is escaped already and at most 3,000 characters long."""
     return {"type": "section", "text": {"type": "mrkdwn", "text": text}}
 
 
 def fallback_text(answer: str) -> str:
-    """The whole answer as escaped text, within the limit."""
+    """The whole answer, Markdown, as escaped text within the limit of a notification; "Answered." where nothing is
+    left.
+    """
     return mrkdwn(cut(as_plain(answer).strip(), FALLBACK_CHARS)) or "Answered."
 
 
 def sums_view(answer: dict[str, Any]) -> dict[str, Any]:
-    """A modal with the sum of every tool call."""
+    """A modal with the sum of every tool call of an ``ask --json`` object, at most 100 blocks; a sentence where none
+    has one.
+    """
     blocks: list[Block] = []
     for call in answer["tool_calls"]:
         steps = (call.get("result") or {}).get("steps") or []

@@ -28,12 +28,12 @@ def markdown(text: str) -> str:
 
 
 def plain(text: str, most: int) -> str:
-    """Words for a plain_text field, cut to its limit."""
+    """One line of words for a plain_text field, control characters out and cut to ``most`` characters."""
     return cut(_clean(text).replace("\n", " "), most)
 
 
 def cut(text: str, most: int) -> str:
-    """``text`` within ``most`` characters, the cut marked."""
+    """``text`` within ``most`` characters, the cut marked by an ellipsis that counts among them."""
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 

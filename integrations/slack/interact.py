@@ -39,13 +39,17 @@ class Interactions:
         app.view("reason")(self.reason)
 
     async def follow(self, ack: Any, body: dict[str, Any], action: dict[str, Any]) -> None:
-        """A button of an answer asks the next question in its thread."""
+        """A button of an answer asks the next question, as a new job in its thread. Acknowledged first; returns before
+        the answer.
+        """
         await ack()
         text = FOLLOW_UPS[action["action_id"].removeprefix("follow_")]
         await self._ask(body, action["action_ts"], text)
 
     async def sums(self, ack: Any, body: dict[str, Any], action: dict[str, Any], client: AsyncWebClient) -> None:
-        """The derivation of an answer."""
+        """Open a modal with the derivation of the answer whose button was clicked. Nothing happens for a workspace that
+        is not served or an answer no longer kept; raises SlackApiError where Slack refuses the modal.
+        """
         await ack()
         if self._foreign(body):
             return
@@ -68,7 +72,9 @@ class Interactions:
             await client.views_open(trigger_id=body["trigger_id"], view=reason_view(turn_id, owner))
 
     async def reason(self, ack: Any, body: dict[str, Any], view: dict[str, Any]) -> None:
-        """Why an answer was bad, kept with it."""
+        """Keep why an answer was bad (rating -1, at most 1,000 characters) with its turn. Nothing for a workspace not
+        served.
+        """
         await ack()
         if self._foreign(body):
             return
@@ -90,12 +96,12 @@ class Interactions:
         await self._accept(f"starter:{body['trigger_id']}", question)
 
     async def calculator(self, ack: Any, body: dict[str, Any], client: AsyncWebClient) -> None:
-        """Open the form."""
+        """Open the memory form. Raises SlackApiError where the click is too old (3 s) or Slack refuses."""
         await ack()
         await client.views_open(trigger_id=body["trigger_id"], view=calculator_view())
 
     async def compute(self, ack: Any, view: dict[str, Any]) -> None:
-        """Compute the form, or say at which field it is wrong."""
+        """Show the memory estimate of the form in its place, or say at which field it is wrong; no model is asked."""
         try:
             result = await asyncio.to_thread(get_tool("estimate_vram").call, calculator_arguments(view["state"]))
         except InputProblem as problem:

@@ -120,27 +120,29 @@ class Ledger:
         self._set(job_id, "post = 'sending'")
 
     def sent(self, job_id: str, ts: str) -> None:
-        """The message that answers this job."""
+        """Slack has this message (its ``ts``) for the job: whoever takes the job over goes on with it."""
         with self._database.writing() as db:
             db.execute("update slack_jobs set post = 'sent', answer_ts = ? where id = ?", (ts, job_id))
 
     def not_sent(self, job_id: str) -> None:
-        """Slack certainly has no message for this job."""
+        """Slack certainly has no message for this job, so that another attempt may post one."""
         self._set(job_id, "post = 'none'")
 
     def finish(self, job_id: str, turn_id: str) -> None:
-        """The answer is shown."""
+        """The answer of this turn is shown: close the job and give its lease back."""
         with self._database.writing() as db:
             db.execute(
                 "update slack_jobs set state = 'answered', turn_id = ?, lease_until = 0 where id = ?", (turn_id, job_id)
             )
 
     def drop(self, job_id: str) -> None:
-        """The question cannot be answered; do not try again."""
+        """The question cannot be answered; close the job, so that no process tries it again."""
         self._set(job_id, "state = 'dropped', lease_until = 0")
 
     def answers_in(self, question: Question) -> set[str]:
-        """The messages that answer other questions of this thread."""
+        """Timestamps (``ts``) of the messages that answer questions of this thread; an empty set where
+        there are none.
+        """
         rows = self._database.read(
             "select answer_ts from slack_jobs where team = ? and channel = ? and thread = ? and answer_ts <> ''",
             (question.team, question.channel, question.thread),
@@ -148,7 +150,7 @@ class Ledger:
         return {ts for (ts,) in rows}
 
     def knows_thread(self, team: str, channel: str, thread: str) -> bool:
-        """Whether the bot was asked something in this thread."""
+        """Whether the bot was asked something in this thread, answered or not, since it was last swept."""
         return bool(
             self._database.read(
                 "select 1 from slack_jobs where team = ? and channel = ? and thread = ? limit 1",
@@ -157,11 +159,11 @@ class Ledger:
         )
 
     def open_jobs(self) -> int:
-        """Questions not answered yet."""
+        """How many questions, of all processes on this database, are not answered yet."""
         return int(self._database.read("select count(*) from slack_jobs where state = 'open'")[0][0])
 
     def sweep(self) -> None:
-        """Forget what is too old to come again."""
+        """Delete deliveries and closed jobs that are older than ``KEEP_SECONDS``; open jobs stay."""
         before = self._clock() - KEEP_SECONDS
         with self._database.writing() as db:
             db.execute("delete from slack_deliveries where seen_at < ?", (before,))

@@ -77,7 +77,9 @@ class Message:
         raise Unreachable("the message could not be posted")
 
     async def task(self, key: str, title: str, status: str, output: str = "") -> None:
-        """Show a tool call; losing one of these loses nothing."""
+        """Show how a tool call stands; at most one update in ``FEED_SECONDS`` is sent, and only into a stream. What
+        Slack refuses is dropped, since the answer follows.
+        """
         chunk = {"type": "task_update", "id": plain(key, 60), "title": plain(title, 120), "status": status}
         if output:
             chunk["output"] = plain(output, 200)

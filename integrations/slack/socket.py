@@ -25,7 +25,9 @@ WATCH_SECONDS = 10.0  # asynchronous sockets have been seen to go quiet; a close
 
 
 async def serve(tokens: Credentials, settings: SlackSettings, stop: asyncio.Event | None = None) -> None:
-    """Answer until told to stop."""
+    """Answer over Socket Mode until ``stop`` is set, or SIGTERM or SIGINT where none is given; a lost socket is opened
+    again. Raises InputProblem for settings that cannot be, SlackApiError for tokens that Slack refuses.
+    """
     service_settings = read_settings(ServiceSettings)
     logs.set_up(service_settings, secret_values())
     service = build_service(service_settings)

@@ -24,7 +24,7 @@ Block = dict[str, Any]
 
 
 def home_view() -> dict[str, Any]:
-    """What the bot is for, questions to click, the calculator."""
+    """The home tab's view: what the bot is for, questions to click, and the calculator's button."""
     blocks: list[Block] = [
         {"type": "header", "text": _text("Training advisor")},
         section("Ask me about machines for training: what fits, which GPU, how long, what it costs, whether the "
@@ -44,7 +44,7 @@ def home_view() -> dict[str, Any]:
 
 
 def calculator_view() -> dict[str, Any]:
-    """The form of ``estimate_vram``'s main arguments."""
+    """The modal form of ``estimate_vram``'s main arguments; its block ids are the argument names."""
     return {
         "type": "modal",
         "callback_id": CALCULATOR,
@@ -73,7 +73,9 @@ def calculator_view() -> dict[str, Any]:
 
 
 def calculator_arguments(state: dict[str, Any]) -> dict[str, Any]:
-    """What was filled in, as arguments of the tool."""
+    """What was filled in, as texts by argument of ``estimate_vram``, which reads them; fields left empty are not among
+    them.
+    """
     values = {}
     for block, inputs in state["values"].items():
         given = inputs["value"]
@@ -84,7 +86,9 @@ def calculator_arguments(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def calculator_errors(problem: InputProblem) -> dict[str, str]:
-    """The error at the field it belongs to."""
+    """{block id: words} as Slack's "errors" response wants it: the problem with its hint and nearest values, at the
+    model's field where it belongs to none of the form.
+    """
     field = (
         problem.field if problem.field in {"model", "method", "seq_len", "micro_batch", "n_gpus", "gpu"} else "model"
     )
@@ -95,7 +99,7 @@ def calculator_errors(problem: InputProblem) -> dict[str, str]:
 
 
 def result_view(result: ToolResult) -> dict[str, Any]:
-    """The calculator's answer."""
+    """The calculator's answer as a modal: verdict, memory table and next steps as text, at most 40 blocks."""
     sources = Sources()
     sources.add("r", result)
     payload = {
@@ -113,7 +117,7 @@ def result_view(result: ToolResult) -> dict[str, Any]:
 
 
 def reason_view(turn_id: str, principal: str) -> dict[str, Any]:
-    """What was wrong with an answer."""
+    """The modal that asks what was wrong; the turn's id and its owner travel in ``private_metadata``."""
     return {
         "type": "modal",
         "callback_id": "reason",

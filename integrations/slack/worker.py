@@ -34,7 +34,7 @@ def principal(question: Question) -> str:
 
 
 def conversation(question: Question) -> str:
-    """The conversation of a thread."""
+    """The id of the conversation that a thread of a channel is, "slack:CHANNEL:THREAD"."""
     return f"slack:{question.channel}:{question.thread}"
 
 
@@ -51,11 +51,13 @@ class Worker:
         self._running: set[asyncio.Task[None]] = set()
 
     def wake(self) -> None:
-        """A new job was written down."""
+        """Look for jobs at once, not at the next tick: a new one was written down."""
         self._wake.set()
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Claim and answer jobs, at most ``slack_workers`` at a time, until cancelled; then its running jobs are
+        cancelled too, and their leases run out for others.
+        """
         ticks = 0
         try:
             while True:

@@ -39,7 +39,7 @@ def shell() -> HTMLResponse:
 
 
 def install(app: FastAPI) -> None:
-    """Add the page to the app."""
+    """Add the page's routes, its presenting routes and /static (compressed) to the app."""
     app.include_router(router)
     app.include_router(present.router)
     app.mount("/static", GZipMiddleware(_Static(directory=HERE / "static"), minimum_size=500), name="static")

@@ -97,7 +97,9 @@ def words(result: ToolResult) -> str:
 
 
 def printed(value: Any, unit: str, low: float | None, high: float | None) -> dict[str, str]:
-    """A value, and its range where it has one."""
+    """{"value": words} and, with both ends given, {"range": words}; numbers are in ``unit``, and a unit not in the
+    closed list is printed without one.
+    """
     known = unit if unit in UNITS else ""
     both = {"value": format_value(value, known)}
     if low is not None and high is not None:

@@ -95,7 +95,9 @@ async def started(events: AsyncIterator[T]) -> AsyncIterator[T]:
 
 
 async def unless_gone(request: Request, work: Any) -> Answer | None:
-    """The answer; None, with the turn stopped, when the caller has gone meanwhile."""
+    """The answer; None, with the turn stopped, when the caller has gone meanwhile. Raises ServiceProblem 503 where the
+    server stops first, and what ``work`` raises.
+    """
     working = asyncio.ensure_future(work)
     gone = asyncio.ensure_future(disconnected(request.receive))
     try:
@@ -140,7 +142,9 @@ def stream_fault(error: Exception) -> dict[str, Any]:
 
 
 async def with_pings(events: AsyncIterator[T], seconds: float) -> AsyncIterator[T | None]:
-    """The events, and None whenever none came for so long."""
+    """The events as they come, and None whenever none came for ``seconds``, so that a proxy keeps the connection. What
+    the source raises is raised; the source is closed when the reader leaves.
+    """
     upcoming: asyncio.Future[T] = asyncio.ensure_future(_next(events))
     try:
         while True:

@@ -91,7 +91,7 @@ async def call_batch(name: str, request: Request, here: Here, caller: Toolsmith)
 
 
 def tool_of(name: str) -> ToolSpec:
-    """The tool of a route; a route that is not there is a 404, with the nearest names."""
+    """The tool of a route. Raises ServiceProblem 404, with the nearest names, for one that is not there."""
     try:
         return get_tool(name)
     except UnknownName as problem:
@@ -106,7 +106,9 @@ def tool_of(name: str) -> ToolSpec:
 
 
 def run_tool(spec: ToolSpec, arguments: dict[str, Any], metrics: Metrics) -> bytes:
-    """One counted call, as JSON. Raises InputProblem."""
+    """One counted call, as UTF-8 JSON of the result. Blocks, so call it in a thread. Raises InputProblem for arguments
+    that cannot be.
+    """
     begun = time.perf_counter()
     outcome = "error"
     try:

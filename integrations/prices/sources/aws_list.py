@@ -28,7 +28,9 @@ PLAIN = {"Operating System": ("Linux",), "Tenancy": ("Shared",), "CapacityStatus
 
 
 def fetch_query(session: Session, keys: Keys) -> list[Any]:
-    """Every page of GPU instances in the regions above."""
+    """Every page of GPU instances in the regions above, signed with the account's key. Raises SourceError: "no_key"
+    without one, else as ``Session`` does.
+    """
     key_id, secret = key_of(keys, "AWS_ACCESS_KEY_ID"), key_of(keys, "AWS_SECRET_ACCESS_KEY")
     pages: list[Any] = []
     for region in REGIONS:
@@ -52,7 +54,9 @@ def fetch_query(session: Session, keys: Keys) -> list[Any]:
 
 
 def parse_query(pages: list[Any], day: str) -> Parsed:
-    """On-demand and reserved prices; each list element is JSON inside JSON."""
+    """On-demand and reserved USD per machine-hour, the one-off part of a reservation spread over its hours; each list
+    element is JSON inside JSON. Raises SourceError("drift") for another shape.
+    """
     texts = [text for page in pages for text in listed(page, "PriceList")]
     return each(texts, lambda text: _product(json.loads(text), day), "AWS")
 
@@ -90,13 +94,17 @@ def _parts(term: dict[str, Any], unit: str) -> list[dict[str, Any]]:
 
 
 def fetch_bulk(session: Session, keys: Keys) -> list[str]:
-    """The lines about GPU machines of one region's file; the other hundred thousand are passed over as they arrive."""
+    """The lines about GPU machines of one region's file, some 300 MB inflated; the other hundred thousand are passed
+    over as they arrive. Raises SourceError: "drift" without a header row, else as ``Session`` does.
+    """
     path = f"/offers/v1.0/aws/AmazonEC2/current/{REGIONS[0]}/index.csv"
     return list(gpu_lines(session.lines(BULK_HOST, path)))
 
 
 def gpu_lines(lines: Iterable[str]) -> Iterator[str]:
-    """The header row and the lines that name one of our machine types."""
+    """The header row and the lines that name one of our machine types, lazily. Raises SourceError("drift") without a
+    header.
+    """
     families = ('"p3', '"p4', '"p5', '"p6', '"g4', '"g5', '"g6', '"g7', '"trn')
     header = False
     for line in lines:
@@ -110,7 +118,9 @@ def gpu_lines(lines: Iterable[str]) -> Iterator[str]:
 
 
 def parse_bulk(lines: list[str], day: str) -> Parsed:
-    """On-demand prices of plain Linux machines."""
+    """On-demand USD per machine-hour of plain Linux machines that we hold, from the CSV's header and lines. Raises
+    SourceError("drift") when no line can be read.
+    """
     return each(csv.DictReader(lines), lambda line: _line(line, day), "AWS")
 
 

@@ -21,7 +21,9 @@ REGIONS = ("us-east-1", "us-east-2", "us-west-2", "eu-west-1")
 
 
 def fetch(session: Session, keys: Keys) -> list[bytes]:
-    """The current price of each of our machine types in each zone of the regions above."""
+    """One XML reply a region: the current price of each of our machine types in each zone. Raises SourceError: "no_key"
+    without a key, else as ``Session`` does.
+    """
     key_id, secret = key_of(keys, "AWS_ACCESS_KEY_ID"), key_of(keys, "AWS_SECRET_ACCESS_KEY")
     names = sorted({m.instance_type for m in all_instances() if m.provider == "AWS"})
     pages = []
@@ -37,7 +39,9 @@ def fetch(session: Session, keys: Keys) -> list[bytes]:
 
 
 def parse(pages: list[bytes], day: str) -> Parsed:
-    """The median zone of each machine type and region."""
+    """The median zone's USD per machine-hour of each machine type and region that we hold, with the number of zones as
+    a warning. Raises SourceError("drift") for replies of another shape.
+    """
     zones: dict[tuple[str, str], list[float]] = defaultdict(list)
     out = Parsed()
     for page in pages:

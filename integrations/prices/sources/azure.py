@@ -23,7 +23,9 @@ MAX_PAGES = 60
 
 
 def fetch(session: Session, keys: Keys) -> list[Any]:
-    """Every page about the machine types that we hold, one type at a time: broad filters page for minutes."""
+    """Every page about the machine types that we hold, one type at a time, since broad filters page for minutes; no key
+    is needed. Raises SourceError as ``Session`` does.
+    """
     pages: list[Any] = []
     for name in sorted({m.instance_type for m in all_instances() if m.provider == "Azure"}):
         params: dict[str, str] | None = {
@@ -46,7 +48,9 @@ def _next(page: Any) -> dict[str, str] | None:
 
 
 def parse(pages: list[Any], day: str) -> Parsed:
-    """Linux on-demand, spot, reserved and savings-plan prices by region."""
+    """Linux on-demand, spot, reserved and savings-plan USD per machine-hour by region. Raises SourceError("drift") for
+    another shape.
+    """
     items = [item for page in pages for item in listed(page, "Items")]
     return each(items, lambda item: _read(item, day), "Azure")
 

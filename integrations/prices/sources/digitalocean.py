@@ -21,7 +21,9 @@ CARDS = {
 
 
 def fetch(session: Session, keys: Keys) -> list[Any]:
-    """Every page of sizes."""
+    """Every page of sizes, up to ``MAX_PAGES``. Raises SourceError: "no_key" without a token, else as
+    ``Session`` does.
+    """
     headers = {"Authorization": f"Bearer {key_of(keys, 'DIGITALOCEAN_TOKEN')}"}
     pages: list[Any] = []
     number = "1"
@@ -34,7 +36,7 @@ def fetch(session: Session, keys: Keys) -> list[Any]:
 
 
 def parse(pages: list[Any], day: str) -> Parsed:
-    """On-demand prices of GPU sizes with a region left."""
+    """On-demand USD per machine-hour of GPU sizes with a region left. Raises SourceError("drift") for another shape."""
     return each([one for page in pages for one in listed(page, "sizes")], lambda item: _read(item, day), "DigitalOcean")
 
 

@@ -32,7 +32,9 @@ Parts = dict[tuple[str, str, str], float]  # (part, region, usage) -> USD an hou
 
 
 def fetch(session: Session, keys: Keys) -> list[Any]:
-    """Every page of Compute Engine's SKUs."""
+    """Every page of Compute Engine's SKUs, up to ``MAX_PAGES``. Raises SourceError: "no_key" without a key, else as
+    ``Session`` does.
+    """
     headers = {"X-Goog-Api-Key": key_of(keys, "GCP_BILLING_API_KEY")}
     pages: list[Any] = []
     token = ""
@@ -47,7 +49,9 @@ def fetch(session: Session, keys: Keys) -> list[Any]:
 
 
 def parse(pages: list[Any], day: str) -> Parsed:
-    """Whole-machine prices by region and usage type."""
+    """USD per hour of whole machines by region and usage type, put together from their parts; a machine with a part
+    missing is left out. Raises SourceError("drift") when no SKU has the expected fields.
+    """
     skus = [sku for page in pages for sku in listed(page, "skus")]
     parts: Parts = {}
     read = each(skus, lambda sku: _part(sku, parts), "GCP")

@@ -23,7 +23,9 @@ FIELDS = {"instance_name", "location", "price", "gpu_count", "gpu_name", "gpu_me
 
 
 def fetch(session: Session, keys: Keys) -> dict[str, tuple[str, bytes]]:
-    """Version and zip of each cloud; a cloud that fails leaves the others."""
+    """Version and zip of each cloud; a cloud that fails leaves the others. Raises the first SourceError
+    where all fail.
+    """
     found: dict[str, tuple[str, bytes]] = {}
     failed: list[SourceError] = []
     for cloud in CLOUDS:
@@ -40,7 +42,9 @@ def fetch(session: Session, keys: Keys) -> dict[str, tuple[str, bytes]]:
 
 
 def parse(found: dict[str, tuple[str, bytes]], day: str) -> Parsed:
-    """Rows of every cloud, dated by the version of its file."""
+    """USD per machine-hour of every cloud, dated by the version of its file, never later than ``day``. Raises
+    SourceError("drift") for a zip without the expected table.
+    """
     out = Parsed()
     for cloud, (version, body) in found.items():
         stamp = re.match(r"(\d{4})(\d{2})(\d{2})", version)

@@ -13,7 +13,9 @@ HOST = "infrahub-api.nexgencloud.com"
 
 
 def fetch(session: Session, keys: Keys) -> Any:
-    """Price book and flavours."""
+    """Price book and flavours in stock, two requests. Raises SourceError: "no_key" without a key, else as ``Session``
+    does.
+    """
     headers = {"api_key": key_of(keys, "HYPERSTACK_API_KEY")}
     return {
         "pricebook": session.json(HOST, "/v1/pricebook", headers=headers),
@@ -22,7 +24,9 @@ def fetch(session: Session, keys: Keys) -> Any:
 
 
 def parse(body: Any, day: str) -> Parsed:
-    """One offer a flavour in stock, at its card's price; spot flavours at the spot price."""
+    """One offer a flavour in stock, USD at its card's price per GPU-hour; spot flavours at the spot price. Raises
+    SourceError("drift") for another shape.
+    """
     prices = {
         str(item["name"]): item["value"] for item in listed(body, "pricebook") if "name" in item and "value" in item
     }

@@ -13,12 +13,14 @@ HOST, PATH = "cloud.lambda.ai", "/api/v1/instance-types"
 
 
 def fetch(session: Session, keys: Keys) -> Any:
-    """The whole reply."""
+    """The whole reply, one request. Raises SourceError: "no_key" without a key, else as ``Session`` does."""
     return session.json(HOST, PATH, headers={"Authorization": f"Bearer {key_of(keys, 'LAMBDA_API_KEY')}"})
 
 
 def parse(body: Any, day: str) -> Parsed:
-    """On-demand prices in the regions that have machines."""
+    """On-demand USD per machine-hour in each region that has machines left. Raises SourceError("drift") for another
+    shape.
+    """
     data = body.get("data") if isinstance(body, dict) else None
     if not isinstance(data, dict):
         raise SourceError("drift", "the reply has no data")

@@ -17,7 +17,7 @@ CARDS = {"RTX6000": "Quadro RTX 6000", "RTX4000 Ada": "RTX 4000 Ada"}
 
 
 def fetch(session: Session, keys: Keys) -> list[Any]:
-    """Every page of types."""
+    """Every page of types, up to ``MAX_PAGES``; no key is needed. Raises SourceError as ``Session`` does."""
     pages: list[Any] = []
     while len(pages) < MAX_PAGES:
         page = session.json(HOST, PATH, params={"page": len(pages) + 1, "page_size": 500})
@@ -28,7 +28,7 @@ def fetch(session: Session, keys: Keys) -> list[Any]:
 
 
 def parse(pages: list[Any], day: str) -> Parsed:
-    """On-demand prices of GPU plans."""
+    """On-demand USD per machine-hour of GPU plans whose card we hold. Raises SourceError("drift") for another shape."""
     return each([one for page in pages for one in listed(page, "data")], lambda item: _read(item, day), "Linode")
 
 

@@ -25,12 +25,16 @@ MACHINES = {
 
 
 def fetch(session: Session, keys: Keys) -> Any:
-    """The whole list."""
+    """The whole list in USD; no key is needed. Raises NotModified where nothing changed, else SourceError as
+    ``Session`` does.
+    """
     return session.json(HOST, PATH, params={"currencyCode": "USD"}, etag=True)
 
 
 def parse(body: Any, day: str) -> Parsed:
-    """Pay-as-you-go prices of GPU parts, as whole machines."""
+    """Pay-as-you-go USD of GPU parts, as whole machines that we hold, the same in every region. Raises
+    SourceError("drift") for another shape.
+    """
     machines = {m.instance_type: m for m in all_instances() if m.provider == "OCI"}
 
     def read(item: dict[str, Any]) -> Iterator[Observation]:

@@ -16,7 +16,9 @@ PAGE_SIZE, MAX_PAGES = 100, 10
 
 
 def fetch(session: Session, keys: Keys) -> list[Any]:
-    """Every page of what is available."""
+    """Every page of what is available, up to ``MAX_PAGES``. Raises SourceError: "no_key" without a key, else as
+    ``Session`` does.
+    """
     headers = {"Authorization": f"Bearer {key_of(keys, 'PRIME_INTELLECT_API_KEY')}"}
     pages: list[Any] = []
     while len(pages) < MAX_PAGES:
@@ -28,7 +30,9 @@ def fetch(session: Session, keys: Keys) -> list[Any]:
 
 
 def parse(pages: list[Any], day: str) -> Parsed:
-    """Prices of what is in stock, under the cloud's own name."""
+    """USD per hour of what is in stock, under the name of the cloud it runs at. Raises SourceError("drift") for another
+    shape.
+    """
     items = [item for page in pages for item in listed(page, "items")]
     return each(items, lambda item: _read(item, day), "Prime Intellect")
 

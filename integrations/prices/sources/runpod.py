@@ -25,14 +25,16 @@ PRICES: tuple[tuple[str, Billing], ...] = (
 
 
 def fetch(session: Session, keys: Keys) -> Any:
-    """One query; with a key where there is one."""
+    """One query; the key is optional and sent where there is one. Raises SourceError as ``Session`` does."""
     key = keys.get("RUNPOD_API_KEY", "").strip()
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     return session.json(HOST, PATH, method="POST", body={"query": QUERY}, headers=headers)
 
 
 def parse(body: Any, day: str) -> Parsed:
-    """Secure, community, spot and one-year prices of cards in stock."""
+    """Secure, community, spot and one-year USD per GPU-hour of cards in stock. Raises SourceError("drift") where the
+    query was refused and for another shape.
+    """
     if isinstance(body, dict) and body.get("errors") and not body.get("data"):
         raise SourceError("drift", "the query was refused: " + str(body["errors"])[:80])
     return each(listed(body, "data", "gpuTypes"), lambda item: _read(item, day), "RunPod")

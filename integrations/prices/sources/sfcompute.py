@@ -16,7 +16,9 @@ KINDS = {"h100i": "H100 SXM", "h200i": "H200 SXM", "b200": "B200"}  # "i": with 
 
 
 def fetch(session: Session, keys: Keys) -> list[Any]:
-    """One quote a kind: one node for a day, from now."""
+    """One quote a kind: one node for a day, from now. Raises SourceError: "no_key" without a token, else as ``Session``
+    does.
+    """
     headers = {"Authorization": f"Bearer {key_of(keys, 'SFCOMPUTE_API_KEY')}"}
     asked = {"side": "buy", "quantity": 1, "min_start_date": "NOW", "max_start_date": "NOW",
              "min_duration": 86400, "max_duration": 86400}  # fmt: skip
@@ -24,7 +26,9 @@ def fetch(session: Session, keys: Keys) -> list[Any]:
 
 
 def parse(pages: list[Any], day: str) -> Parsed:
-    """USD per GPU-hour of each quoted block."""
+    """USD per GPU-hour of each quoted block, cents over its GPUs and hours. Raises SourceError("drift") for another
+    shape.
+    """
     return each(listed(pages), lambda page: _read(page, day), "SF Compute")
 
 

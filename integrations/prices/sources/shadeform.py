@@ -15,12 +15,16 @@ HOST, PATH = "api.shadeform.ai", "/v1/instances/types"
 
 
 def fetch(session: Session, keys: Keys) -> Any:
-    """Every type, in stock or not."""
+    """Every type, in stock or not, one request. Raises SourceError: "no_key" without a key, else as
+    ``Session`` does.
+    """
     return session.json(HOST, PATH, headers={"X-API-KEY": key_of(keys, "SHADEFORM_API_KEY")})
 
 
 def parse(body: Any, day: str) -> Parsed:
-    """Prices in the regions that have machines, under the cloud's own name."""
+    """USD per machine-hour in the regions that have machines, under the cloud's own name. Raises SourceError("drift")
+    for another shape.
+    """
     return each(listed(body, "instance_types"), lambda item: _read(item, day), "Shadeform")
 
 

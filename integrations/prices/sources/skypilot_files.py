@@ -37,7 +37,9 @@ def fetch(session: Session, keys: Keys) -> dict[str, str]:
 
 
 def parse(found: dict[str, str], day: str) -> Parsed:
-    """On-demand and spot prices by region, the cheapest zone of each."""
+    """On-demand and spot USD per machine-hour by region, the cheapest zone of each. Raises SourceError("drift") where
+    columns are missing.
+    """
     out = Parsed()
     for cloud, text in found.items():
         reader = csv.DictReader(io.StringIO(text))

@@ -14,12 +14,12 @@ VCPUS_A_GPU, RAM_GB_A_GPU, DISK_GB = 8, 32, 100  # the smallest host that trains
 
 
 def fetch(session: Session, keys: Keys) -> Any:
-    """Every location."""
+    """Every location, one request. Raises SourceError: "no_key" without a token, else as ``Session`` does."""
     return session.json(HOST, PATH, headers={"Authorization": f"Bearer {key_of(keys, 'TENSORDOCK_API_KEY')}"})
 
 
 def parse(body: Any, day: str) -> Parsed:
-    """One GPU with a small host, by location."""
+    """USD per hour of one GPU with a small host, by location. Raises SourceError("drift") for another shape."""
     places = [(place, gpu) for place in listed(body, "data", "locations") for gpu in place.get("gpus", ())]
     return each(places, lambda pair: _read(*pair, day), "TensorDock")
 

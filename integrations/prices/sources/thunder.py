@@ -15,12 +15,14 @@ CARDS = {"t4": "T4", "a100": "A100 SXM 40GB", "a100xl": "A100 SXM 80GB", "h100":
 
 
 def fetch(session: Session, keys: Keys) -> Any:
-    """The whole reply."""
+    """The whole reply, one request; no key is needed. Raises SourceError as ``Session`` does."""
     return session.json(HOST, PATH)
 
 
 def parse(body: Any, day: str) -> Parsed:
-    """Prices by card; other entries are host parts."""
+    """USD per GPU-hour by card; other entries are host parts and left out. Raises SourceError("drift") for another
+    shape.
+    """
     prices = body.get("pricing") if isinstance(body, dict) else None
     if not isinstance(prices, dict):
         raise SourceError("drift", "the reply has no pricing table")

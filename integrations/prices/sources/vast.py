@@ -25,7 +25,9 @@ MIN_RELIABILITY, DISK_GIB, LIMIT = 0.98, 100, 1000
 
 
 def fetch(session: Session, keys: Keys) -> Any:
-    """Asks for the cards above, cheapest first."""
+    """Up to 1,000 asks of reliable, free hosts for the cards above, cheapest first; the key is optional. Raises
+    SourceError as ``Session`` does.
+    """
     key = keys.get("VAST_API_KEY", "").strip()
     query = {
         "verified": {"eq": True},
@@ -43,7 +45,9 @@ def fetch(session: Session, keys: Keys) -> Any:
 
 
 def parse(body: Any, day: str) -> Parsed:
-    """The lower quartile of the asks of each card, on demand and as a bid."""
+    """The lower quartile, USD per GPU-hour, of the asks of each card, on demand and as a bid, with their number as a
+    warning. Raises SourceError("drift") for another shape.
+    """
     asks = each(listed(body, "offers"), lambda item: _read(item, day), "Vast.ai")
     groups: dict[tuple[str, Billing], list[Observation]] = defaultdict(list)
     for ask in asks.rows:

@@ -14,12 +14,14 @@ HOST, PATH = "api.verda.com", "/v1/instance-types"
 
 
 def fetch(session: Session, keys: Keys) -> Any:
-    """The list, in USD: the default currency may be another."""
+    """The list, in USD: the default currency may be another. No key is needed. Raises SourceError as
+    ``Session`` does.
+    """
     return session.json(HOST, PATH, params={"currency": "usd"})
 
 
 def parse(body: Any, day: str) -> Parsed:
-    """On-demand and spot prices."""
+    """On-demand and spot USD per machine-hour. Raises SourceError("drift") for another shape."""
     return each(listed(body), lambda item: _read(item, day), "Verda")
 
 

@@ -20,7 +20,7 @@ MAX_PAGES = 10
 
 
 def fetch(session: Session, keys: Keys) -> list[Any]:
-    """Every page of cloud GPU plans."""
+    """Every page of cloud GPU plans, up to ``MAX_PAGES``; no key is needed. Raises SourceError as ``Session`` does."""
     pages: list[Any] = []
     cursor = ""
     while len(pages) < MAX_PAGES:
@@ -36,7 +36,9 @@ def fetch(session: Session, keys: Keys) -> list[Any]:
 
 
 def parse(pages: list[Any], day: str) -> Parsed:
-    """On-demand and preemptible prices of plans with whole GPUs."""
+    """On-demand and preemptible USD per machine-hour of plans with whole GPUs. Raises SourceError("drift") for another
+    shape.
+    """
     plans = [plan for page in pages for plan in listed(page, "plans")]
     return each(plans, lambda plan: _read(plan, day), "Vultr")
 
