@@ -89,7 +89,9 @@ class Accounts:
     # Keys ---------------------------------------------------------------------------------------------------------
 
     def create_key(self, owner: str, name: str = "", scopes: Sequence[str] = SCOPES, limits: Limits = Limits()) -> str:
-        """Make a key and return it: the only time that it is seen."""
+        """Make a key of these scopes and limits and return its text: the only time that it is seen. Raises BadValue for
+        an unknown scope, and for an owner that is empty, longer than 128 characters or not printable.
+        """
         unknown = [scope for scope in scopes if scope not in SCOPES]
         if unknown:
             raise BadValue("unknown_scope", f"{unknown[0]!r} is not a scope.", field="scopes", candidates=list(SCOPES))
@@ -108,7 +110,7 @@ class Accounts:
         return f"adv_{key_id}_{secret}"
 
     def find_key(self, text: str) -> Key | None:
-        """The key of this text, unless unknown, wrong or revoked."""
+        """The key of this text; None where it is malformed, unknown, wrong or revoked. Compared in constant time."""
         prefix, _, rest = text.partition("_")
         key_id, _, secret = rest.partition("_")
         if prefix != "adv" or not secret:
@@ -120,15 +122,17 @@ class Accounts:
         return _key(rows[0])
 
     def all_keys(self) -> list[Key]:
-        """All keys, newest first."""
+        """All keys, revoked ones too, newest first; without their secrets, which are not kept."""
         return [_key(row) for row in self._database.read(f"select {_KEY} from api_keys order by created_at desc, id")]
 
     def any_keys(self) -> bool:
-        """Whether there is a key that works."""
+        """Whether there is a key that works, that is, one not revoked."""
         return bool(self._database.read("select 1 from api_keys where revoked_at is null limit 1"))
 
     def revoke_key(self, key_id: str) -> bool:
-        """End a key; whether it worked until now."""
+        """End a key at once for this database's readers; False where there is none of this id or it was
+        revoked before.
+        """
         with self._database.writing() as db:
             done = db.execute(
                 "update api_keys set revoked_at = ? where id = ? and revoked_at is null", (self._stamp(), key_id)
@@ -136,7 +140,7 @@ class Accounts:
             return done.rowcount > 0
 
     def used(self, key_id: str) -> None:
-        """Note that the key was used now."""
+        """Note that the key was used now; nothing where there is none of this id."""
         with self._database.writing() as db:
             db.execute("update api_keys set last_used_at = ? where id = ?", (self._stamp(), key_id))
 
@@ -162,7 +166,9 @@ class Accounts:
     # Budgets ------------------------------------------------------------------------------------------------------
 
     def reserve(self, budgets: Sequence[Budget], tokens: int, usd: float) -> Reservation:
-        """Set aside what a call can cost at most, from every budget or from none. Raises OverBudget."""
+        """Set aside ``tokens`` and ``usd``, the most that a call can cost, from every budget of today (UTC) or from
+        none, in one transaction. Raises OverBudget for the first limit that would be passed.
+        """
         now = datetime.fromtimestamp(self._clock(), UTC)
         day = now.date().isoformat()
         subjects = tuple(sorted(budget.subject for budget in budgets))  # one order, so that no two wait for each other
@@ -204,7 +210,9 @@ class Accounts:
             return db.execute("delete from reservations where expires_at < ?", (self._clock(),)).rowcount
 
     def spent(self, subject: str) -> tuple[int, float]:
-        """Tokens and USD of today, what is set aside included."""
+        """(tokens, USD) of today by UTC, what is set aside for running calls included; (0, 0.0) for an
+        unknown subject.
+        """
         day = datetime.fromtimestamp(self._clock(), UTC).date().isoformat()
         rows = self._database.read("select tokens, usd from spending where subject = ? and day = ?", (subject, day))
         return (rows[0][0], rows[0][1]) if rows else (0, 0.0)

@@ -101,7 +101,7 @@ class Answer(BaseModel):
         return self._text
 
     def warn(self, code: str, text: str) -> None:
-        """Add a warning to a finished answer."""
+        """Add a warning to a finished answer, in place; ``as_text`` is made anew."""
         self.warnings.append(Warn(code=code, text=text))
         self.__dict__.pop("_text", None)
 

@@ -52,7 +52,7 @@ class Attempt:
 
     @property
     def results(self) -> list[tuple[str, ToolResult]]:
-        """The results by short id, without the calls that failed."""
+        """(short id, result) of the calls that worked, in the order they were made; t1 is the first."""
         return [(short, outcome.result) for short, outcome in self.outcomes if outcome.result is not None]
 
     def footer(self) -> list[str]:
@@ -62,7 +62,7 @@ class Attempt:
         return [part for part in (*notes, assumptions_line(self.assumptions()), sources_line(titles)) if part]
 
     def records(self) -> list[ToolRecord]:
-        """Every call with its whole result or error."""
+        """Every call in order with its whole result or its error, infinities as null; times in milliseconds."""
         return [
             ToolRecord(
                 id=short,
@@ -86,7 +86,7 @@ class Attempt:
         return found
 
     def assumptions(self) -> list[Assumption]:
-        """Every default that mattered, once."""
+        """Every default that mattered, once by name and value, in the order of the calls."""
         found: dict[tuple[str, str], Assumption] = {}
         for _short, result in self.results:
             for item in result.assumptions:
@@ -94,7 +94,7 @@ class Attempt:
         return list(found.values())
 
     def citations(self) -> list[Citation]:
-        """Every source, once."""
+        """Every source once by its id, in the order of the calls; one without address is cited by its id."""
         found: dict[str, Citation] = {}
         for _short, result in self.results:
             for source in result.sources:
@@ -105,7 +105,7 @@ class Attempt:
         return list(found.values())
 
     def warnings(self) -> list[Warn]:
-        """What the reader should know before acting, once each."""
+        """What the reader should know before acting, once each, with numbers printed; why models failed comes first."""
         found = {warn.text: warn for warn in self.failures}
         for short, result in self.results:
             for warn in result.warnings:

@@ -59,11 +59,15 @@ class Database(Protocol):
     kind: Literal["sqlite", "postgresql"]
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """The rows of one statement."""
+        """The rows of one statement, all fetched; [] for none. Raises StoreUnavailable where the database cannot be
+        reached.
+        """
         ...
 
     def writing(self) -> AbstractContextManager[Session]:
-        """A transaction: kept when the block ends, undone when it raises."""
+        """A transaction: kept when the block ends, undone when it raises. Raises StoreUnavailable where the database
+        cannot be reached or written.
+        """
         ...
 
     def close(self) -> None:
@@ -72,7 +76,10 @@ class Database(Protocol):
 
 
 def open_database(place: str | Path, steps: Sequence[str] = MIGRATIONS) -> Database:
-    """The database at a file path or ``postgresql://`` URL, brought to the newest schema."""
+    """The database at a file path, ``:memory:`` or ``postgresql://`` URL, brought to the newest schema. Raises BadValue
+    where it cannot be used or reached, or PostgreSQL's driver is not installed; StoreTooNew for a newer release's;
+    StoreUnavailable for a file that another process holds for longer than 5 s.
+    """
     text = str(place)
     if text.startswith(("postgresql://", "postgres://")):
         if find_spec("psycopg_pool") is None:
@@ -128,7 +135,7 @@ class SqliteDatabase:
                 raise
 
     def close(self) -> None:
-        """Connections of other threads close with their threads."""
+        """Let this thread's connection go; those of other threads close with their threads."""
         connection = self._shared or getattr(self._local, "connection", None)
         if connection is not None:
             connection.close()

@@ -27,7 +27,9 @@ class Check:
 
 
 def checks() -> list[Check]:
-    """Every check, in the order in which a fault would be met."""
+    """Every check, in the order in which a fault would be met; faults are results, nothing is raised. Reads the
+    knowledge base, writes to the store, asks no provider. One check alone where the settings cannot be read.
+    """
     try:
         settings = get_settings()
     except InputProblem as problem:

@@ -59,7 +59,7 @@ class Evidence:
         self.add_grounds(grounds_of(arguments, result))
 
     def add_grounds(self, grounds: Grounds) -> None:
-        """The same from what ``grounds_of`` read of a result before."""
+        """Take in what ``grounds_of`` read of a result, as ``add`` does; what was checked before is checked anew."""
         self._facts.extend(grounds.numbers)
         self._texts += grounds.texts
         self._dates |= grounds.dates
@@ -67,7 +67,7 @@ class Evidence:
         self._changed()
 
     def add_error(self, error: Mapping[str, Any]) -> None:
-        """The words of a tool's error may be repeated."""
+        """Let the strings of a tool's error, and the numbers in them, be repeated in the answer."""
         self._texts += strings_of(error)
         self._changed()
 
@@ -110,7 +110,7 @@ class Evidence:
         return any(date.startswith(wanted) for date in self._dates)
 
     def knows_year(self, year: str) -> bool:
-        """Whether a year is that of a fact, or was said or quoted."""
+        """Whether a year, four digits, begins the date of a fact or source, or was said or quoted."""
         return any(date.startswith(year) for date in self._dates) or self.knows_words(year)
 
     def knows_address(self, address: str) -> bool:

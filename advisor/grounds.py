@@ -50,12 +50,12 @@ class Grounds:
     cited: list[str] = field(default_factory=list)  # titles and addresses of the sources, without capitals
 
     def put(self, dimension: str, value: float, about: tuple[str, ...] = (), text: str = "") -> None:
-        """Note a number; signs are left aside, since texts drop them."""
+        """Note a number in its dimension's base unit, without its sign, since texts drop them. NaN is left out."""
         if value == value:
             self.numbers.setdefault(dimension, []).append((abs(value), about, text))
 
     def date(self, date: str | None) -> None:
-        """Note a date."""
+        """Note an ISO date, whole or a beginning of one; None and "" are left out."""
         if date:
             self.dates.add(date)
 
@@ -166,7 +166,7 @@ def _entities(arguments: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def strings_of(value: Any) -> list[str]:
-    """Every string inside a JSON value, numbers as printed."""
+    """Every string inside a JSON value, depth first, numbers as printed; neither keys nor booleans nor null."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, Mapping):

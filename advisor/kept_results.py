@@ -35,7 +35,9 @@ class KeptResults:
         return len(self._kept)
 
     def get(self, key: Key) -> Outcome | None:
-        """What the call gave before."""
+        """What the call gave before, None where it is not kept; safe for several threads. The outcome is shared: do not
+        change it.
+        """
         with self._lock:
             found = self._kept.get(key)
             if found is not None:
@@ -43,7 +45,7 @@ class KeptResults:
             return found
 
     def put(self, key: Key, outcome: Outcome) -> None:
-        """Keep a result; the one not used for longest makes room."""
+        """Keep a result; beyond ``most`` the one not used for longest makes room. Safe for several threads."""
         with self._lock:
             self._kept[key] = outcome
             while len(self._kept) > self._most:
@@ -51,7 +53,7 @@ class KeptResults:
 
 
 def key_of(call: ToolCall) -> Key:
-    """What the call's result depends on."""
+    """All that the call's result depends on: tool, arguments as JSON, knowledge base, price book with its day."""
     return call.name, json.dumps(call.arguments, default=repr), kb_version(), prices.version()
 
 

@@ -89,7 +89,7 @@ def mentions(text: str) -> list[Mention]:
 
 
 def term_spans(text: str) -> list[tuple[int, int]]:
-    """Where technical terms that hold digits stand."""
+    """(start, end) of the technical terms of ``text`` that hold digits and are no quantities, in order."""
     return [match.span() for match in _TERMS.finditer(text)]
 
 
@@ -109,7 +109,7 @@ def id_of(entity: str) -> str:
 
 @lru_cache(maxsize=4096)
 def words_of(entity: str) -> frozenset[str]:
-    """The parts of a name, lower case; a maker's prefix included."""
+    """The parts of a name or id, lower case; a maker's prefix ("meta-llama") included."""
     return frozenset(_parts(entity))
 
 

@@ -61,7 +61,7 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
 
     def missing_reference(self, name: str) -> None:
-        """Count a reference that names no fact."""
+        """Count a ``[[reference]]`` that names no fact as a number that does not stand."""
         self.numbers += 1
         self.findings.append(Finding(f"[[{name}]]", "", "no fact of this turn has this id"))
 

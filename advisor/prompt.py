@@ -49,7 +49,7 @@ def system_prompt(tools: Iterable[ToolSchema], now: datetime | None = None) -> s
 
 
 def repair_prompt(findings: Iterable[str]) -> str:
-    """What to mend, at most ten places."""
+    """The message that asks a model to mend its answer; at most ten findings are told."""
     return REPAIR.format(findings="\n".join(f"- {line}" for line in list(findings)[:10]))
 
 

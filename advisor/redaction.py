@@ -79,7 +79,7 @@ class RedactingFormatter(logging.Formatter):
         self._redaction = Redaction(secret_values() if secrets is None else secrets)
 
     def format(self, record: logging.LogRecord) -> str:
-        """See ``logging.Formatter``."""
+        """See ``logging.Formatter``: the record's line and traceback, without secrets."""
         return self._redaction.text(super().format(record))
 
 
@@ -91,7 +91,7 @@ def log_plainly(level: int) -> None:
 
 
 def without_password(address: str) -> str:
-    """A database's address as it may be shown."""
+    """A database's address as it may be shown: "[hidden]" in place of its password, itself where it has none."""
     secret = _password(address)
     return address.replace(secret, HIDDEN) if secret else address
 

@@ -46,7 +46,9 @@ class Sources:
         self.tables: dict[str, Table] = {}
 
     def add(self, call: str, result: ToolResult) -> None:
-        """Take in a result under the prefix ``call``."""
+        """Take in a result's facts (by id and by name) and tables under the prefix ``call``, e.g. t1; of a name the
+        first stays.
+        """
         for fact in result.facts:
             self.facts.setdefault(f"{call}.{fact.id}", fact)
             self.facts.setdefault(f"{call}.{fact.name}", fact)
@@ -72,7 +74,9 @@ _BRACKETED_RANGE = re.compile(r" \(\[\[([^\[\]|]{1,200})\|range\]\]\)")  # says 
 
 
 def render(text: str, sources: Sources) -> Rendered:
-    """``text`` with its references printed."""
+    """``text`` with its references printed; ``unknown`` lists those that name no fact or table, which print as
+    ``NOT_KNOWN``. The range in brackets behind a fact that has none is dropped. Raises nothing.
+    """
     done = Rendered("")
 
     def put(match: re.Match[str]) -> str:
@@ -103,7 +107,9 @@ def show_fact(fact: Fact, form: str = "") -> str:
 
 
 def shown(value: float | int | str | bool, unit: str, low: float | None, high: float | None, form: str) -> str:
-    """``show_fact`` of a fact's parts."""
+    """As ``show_fact``, of a fact's parts: ``form`` is "", "range" or a unit; a form that the unit cannot take is left
+    aside.
+    """
     if form == "range":
         return format_value(value, unit) if low is None or high is None else format_range(low, high, unit)
     possible = _FORMS.get(unit)
@@ -111,7 +117,9 @@ def shown(value: float | int | str | bool, unit: str, low: float | None, high: f
 
 
 def markdown_table(table: Table) -> str:
-    """A GitHub-style table; numbers are right-aligned."""
+    """A GitHub-style table under its title in bold; columns with numbers are right-aligned, cells in their column's
+    unit.
+    """
     rows = [cells(table, row) for row in table.rows]
     numeric = [
         any(type(row[index]) in (int, float) for row in table.rows if index < len(row))
@@ -125,7 +133,7 @@ def markdown_table(table: Table) -> str:
 
 
 def cells(table: Table, row: list[Any]) -> list[str]:
-    """A row's cells as printed."""
+    """A row's cells as printed, each in its column's unit; cells beyond the columns are left out."""
     return [format_value(cell, column.unit) for cell, column in zip(row, table.columns, strict=False)]
 
 
@@ -144,7 +152,7 @@ def assumptions_line(assumptions: Iterable[Assumption]) -> str:
 
 
 def sources_line(titles: Iterable[tuple[str, str]]) -> str:
-    """Sources with their dates."""
+    """One line of (title, ISO date), at most ``MAX_SOURCES`` of them; "" where there are none."""
     parts = [f"{title} ({as_of})" if as_of and as_of not in title else title for title, as_of in titles]
     more = "; and others, all in the answer's citations" if len(parts) > MAX_SOURCES else ""
     return "**Sources:** " + "; ".join(parts[:MAX_SOURCES]) + more + "." if parts else ""
@@ -159,7 +167,7 @@ def plain(markdown: str) -> str:
 
 
 def rich_parts(markdown: str) -> list[RenderableType]:
-    """Markdown as things a Rich console prints."""
+    """Markdown as things a Rich console prints: tables as grids, all else as Rich's own Markdown."""
     from rich.markdown import Markdown  # Rich is paid for only where a terminal shows an answer
     from rich.table import Table as RichTable
 

@@ -82,7 +82,9 @@ class StoreTooNew(InputProblem):
 
 
 def migrate_sqlite(db: sqlite3.Connection, steps: Sequence[str] = MIGRATIONS) -> None:
-    """Bring the file to the newest schema."""
+    """Bring the file to the newest schema, each step in a transaction of its own. Raises StoreTooNew for one of a newer
+    release, sqlite3.Error where a step fails, which is undone.
+    """
     while (version := _sqlite_version(db, steps)) < len(steps):
         db.execute("begin immediate")
         try:
@@ -98,7 +100,9 @@ def migrate_sqlite(db: sqlite3.Connection, steps: Sequence[str] = MIGRATIONS) ->
 
 
 def migrate_postgres(connection: Any, steps: Sequence[str] = MIGRATIONS) -> None:
-    """Bring the database to the newest schema; one process at a time, by an advisory lock."""
+    """Bring the database to the newest schema; one process at a time, by an advisory lock. Raises StoreTooNew for one
+    of a newer release, psycopg.Error where a step fails, which is undone.
+    """
     with connection.transaction():
         connection.execute("select pg_advisory_xact_lock(7245001)")
         connection.execute("create table if not exists schema_version (version bigint not null)")

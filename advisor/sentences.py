@@ -41,7 +41,7 @@ class Sentences:
         self._starts = [0, *(match.end() for match in _SENTENCE_END.finditer(text))]
 
     def at(self, position: int) -> tuple[str, int, int]:
-        """The sentence with its start and end."""
+        """(sentence, start, end) around this position of the text, ``end`` beyond its last character."""
         number = bisect_right(self._starts, position) - 1
         start = self._starts[number]
         end = self._starts[number + 1] if number + 1 < len(self._starts) else len(self._text)

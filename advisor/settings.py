@@ -51,7 +51,9 @@ S = TypeVar("S", bound=BaseModel)
 
 
 def read_settings(kind: type[S], environment: Mapping[str, str] | None = None) -> S:
-    """Settings of any kind from the variables ``ADVISOR_<FIELD>``; those not set keep their defaults."""
+    """Settings of any kind from the variables ``ADVISOR_<FIELD>``, of the process where no ``environment`` is given;
+    those not set or empty keep their defaults, lists are split at commas. Raises BadValue naming the variable at fault.
+    """
     values = os.environ if environment is None else environment
     given: dict[str, object] = {}
     for name, info in kind.model_fields.items():
@@ -69,7 +71,9 @@ def read_settings(kind: type[S], environment: Mapping[str, str] | None = None) -
 
 
 def database_place(settings: Settings) -> str:
-    """Where conversations are kept: a file's path, or the URL of a PostgreSQL database."""
+    """Where conversations are kept: a file's path, or the URL of a PostgreSQL database. Raises BadValue for a URL of
+    another kind.
+    """
     url = settings.database_url
     if url.startswith(("postgresql://", "postgres://")):
         return url
@@ -94,6 +98,6 @@ def program_version() -> str:
 
 
 def data_folder() -> Path:
-    """The user's data folder for this program."""
+    """The user's data folder for this program, XDG_DATA_HOME or ~/.local/share; not made here."""
     base = os.environ.get("XDG_DATA_HOME")
     return (Path(base) if base else Path.home() / ".local" / "share") / APP_NAME

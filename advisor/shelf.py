@@ -26,7 +26,9 @@ class Shelf:
         self._sorted: dict[str, tuple[list[float], list[Entry]]] = {}  # made when asked
 
     def put(self, dimension: str, value: float, about: tuple[str, ...] = (), text: str = "") -> None:
-        """Keep a number."""
+        """Keep a number in its dimension's base unit, without its sign, with the entities and words it came with. NaN
+        is left out.
+        """
         if value == value:
             group = self._kept.get(dimension)
             if group is None:
@@ -56,7 +58,7 @@ class Shelf:
             yield Kept(*group[index])
 
     def groups(self) -> Iterator[list[float]]:
-        """The values of each dimension that bear the same words."""
+        """The values, in base units, of each dimension that bear the same words; a list for each such group."""
         for group in self._kept.values():
             by_text: dict[str, list[float]] = {}
             for value, _about, text in group:

@@ -306,12 +306,12 @@ class SqliteConversations(SqlConversations):
 
 
 def open_store(place: str | Path) -> SqlConversations:
-    """The store at a file path or URL."""
+    """The store at a file path or URL, brought to the newest schema. Raises as ``open_database`` does."""
     return SqlConversations(open_database(place))
 
 
 def new_id(prefix: str) -> str:
-    """An id that cannot be guessed."""
+    """An id that cannot be guessed: ``prefix``, an underscore and 20 hex digits (80 random bits)."""
     return f"{prefix}_{secrets.token_hex(10)}"
 
 

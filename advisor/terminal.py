@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def print_answer(answer: Answer) -> None:
-    """The answer, then what may be asked next and how to go on."""
+    """Print the answer, then what may be asked next and how to go on, to standard output."""
     _print(answer.answer)
     if answer.suggestions:
         _print("Next you may ask:\n\n" + "\n".join(f"- {text}" for text in answer.suggestions))
@@ -30,7 +30,7 @@ def print_answer(answer: Answer) -> None:
 
 
 def print_tools(specs: Iterable[ToolSpec]) -> None:
-    """Names and summaries."""
+    """Print a table of tool names and what they answer to standard output."""
     rows: list[list[float | int | str | bool | None]] = [[spec.name, spec.summary] for spec in specs]
     from advisor.render import markdown_table
 
@@ -43,7 +43,9 @@ def print_result(name: str, result: ToolResult) -> None:
 
 
 def result_markdown(name: str, result: ToolResult) -> str:
-    """A tool's result as markdown."""
+    """A tool's result as markdown: verdict, facts with their ranges, tables, next steps, warnings, assumptions,
+    sources; references printed.
+    """
     from advisor.render import markdown_table
 
     sources = Sources()

@@ -48,7 +48,9 @@ def parse_arguments(text: str) -> dict[str, Any]:
 
 
 def run_tool(spec: ToolSpec, arguments: dict[str, Any]) -> ToolResult:
-    """The tool's result; a fault inside it is an InputProblem too, so that a caller sees one shape."""
+    """The tool's result. Raises InputProblem, also (BadValue, logged) for a fault inside the tool, so that a caller
+    sees one shape.
+    """
     try:
         return spec.call(arguments)
     except InputProblem:

@@ -47,12 +47,12 @@ def payload(call: str, tool: str, result: ToolResult) -> dict[str, Any]:
 
 
 def error_payload(call: str, tool: str, error: dict[str, Any]) -> dict[str, Any]:
-    """What the model reads of a call that failed."""
+    """What the model reads of the failed call ``call``; keys of the error without a value are left out."""
     return {"tool_call": call, "tool": tool, "error": {key: value for key, value in error.items() if value}}
 
 
 def dumps(data: dict[str, Any]) -> str:
-    """Compact JSON text of a payload."""
+    """Compact JSON text of a payload; what JSON does not know is written as text."""
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=str)
 
 

@@ -36,7 +36,9 @@ class Outcome:
     payloads: dict[str, dict[str, Any]] = field(default_factory=dict)  # as models read it, by the call's short id
 
     def payload(self, short: str) -> dict[str, Any]:
-        """What a model reads of it, as the call of this short id."""
+        """What a model reads of it, as the call of this short id (t1); a result's is made once and kept, so do not
+        change it.
+        """
         if short not in self.payloads:
             if self.result is None:
                 return error_payload(short, self.call.name, self.error or {})
@@ -66,7 +68,9 @@ def run_calls(calls: Sequence[ToolCall], seconds: float, kept: KeptResults | Non
 
 
 def run_call(call: ToolCall, kept: KeptResults | None = None) -> Outcome:
-    """One call, with whatever goes wrong as an error of the one shape."""
+    """One call, with whatever goes wrong as an error of the one shape: it raises nothing. With ``kept``, from there if
+    it was made before. Milliseconds are this call's, not the first one's.
+    """
     begun = time.perf_counter()
     outcome = Outcome(call)
     try:

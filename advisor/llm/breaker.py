@@ -20,7 +20,9 @@ class Breaker:
         self._lock = threading.Lock()
 
     def check(self) -> None:
-        """Raise ModelFailed while the model is left alone."""
+        """Let a call through, or one probe after the pause. Raises ModelFailed("unavailable"), free of cost, while the
+        model is left alone.
+        """
         with self._lock:
             now = time.monotonic()
             if now < self._open_until:
@@ -29,7 +31,7 @@ class Breaker:
                 self._open_until = now + COOLDOWN_SECONDS  # one probe at a time
 
     def failed(self) -> None:
-        """Count a failure."""
+        """Count a failure; the fifth within 30 s has the model left alone for 15 s."""
         with self._lock:
             now = time.monotonic()
             self._failures.append(now)
@@ -37,7 +39,7 @@ class Breaker:
                 self._open_until = now + COOLDOWN_SECONDS
 
     def worked(self) -> None:
-        """The model answered: all is well again."""
+        """The model answered: forget its failures and let every call through."""
         with self._lock:
             self._failures.clear()
             self._open_until = 0.0
@@ -47,5 +49,5 @@ BREAKERS: dict[str, Breaker] = {}
 
 
 def breaker_of(name: str) -> Breaker:
-    """The breaker of this model."""
+    """The breaker of this model, one for the whole process; made when first asked for."""
     return BREAKERS.setdefault(name, Breaker())

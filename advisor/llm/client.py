@@ -45,7 +45,9 @@ class LitellmModel:
         self._litellm = load_litellm()
 
     def reply(self, request: ModelRequest) -> Iterator[ModelEvent]:
-        """See ``Model.reply``."""
+        """See ``Model.reply``: the provider's step as it streams, tried again as the settings say. Raises ModelFailed,
+        also while the breaker leaves the model alone.
+        """
         breaker = breaker_of(self.name)
         breaker.check()
         try:

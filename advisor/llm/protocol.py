@@ -62,17 +62,17 @@ class ToolSchema:
 
     @property
     def summary(self) -> str:
-        """What it answers, in one line."""
+        """What the tool answers, in one line. Imports the tool when first read, as the two below do."""
         return self._fetched[0]
 
     @property
     def description(self) -> str:
-        """How it computes it."""
+        """How the tool computes it: formula and what is not modelled."""
         return self._fetched[1]
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """JSON Schema of the arguments."""
+        """JSON Schema of the arguments, with units and descriptions; shared, so do not change it."""
         return self._fetched[2]
 
 

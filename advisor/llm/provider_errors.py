@@ -56,7 +56,7 @@ def was_refused(error: Exception) -> bool:
 
 
 def is_overflow(error: Exception) -> bool:
-    """Whether the conversation was longer than the model reads."""
+    """Whether litellm says that the conversation was longer than the model reads, so that a shorter one may pass."""
     return type(error).__name__ == "ContextWindowExceededError"
 
 

@@ -43,7 +43,9 @@ class CallFolder:
         self._parts: list[_Part] = []
 
     def feed(self, deltas: list[Mapping[str, Any]]) -> None:
-        """Take in the ``tool_calls`` of one delta."""
+        """Take in the ``tool_calls`` of one delta; beyond ``MAX_CALLS`` calls and ``MAX_ARGUMENT_CHARS`` characters of
+        one nothing is kept. Raises nothing for odd deltas.
+        """
         for delta in deltas[: max(0, MAX_CALLS - len(self._parts))]:
             function = delta.get("function") or {}
             call_id, name = str(delta.get("id") or ""), readable(str(function.get("name") or ""))
@@ -57,7 +59,9 @@ class CallFolder:
                 part.arguments = (part.arguments + text)[:MAX_ARGUMENT_CHARS]
 
     def calls(self) -> list[ToolCall]:
-        """The calls as they stand; one without an id is given one."""
+        """The calls as they stand, in the order begun; one without an id is given one, arguments cut short are
+        unreadable.
+        """
         return [
             whole_call(part.id or f"call_{number}", part.name, part.arguments)
             for number, part in enumerate(self._parts)
@@ -121,7 +125,9 @@ class MarkReader:
         self._held: str | None = ""
 
     def feed(self, text: str) -> str:
-        """What of the text so far may be passed on."""
+        """What of the text so far may be passed on: "" while it may still be the beginning of a mark, which sets
+        ``status``.
+        """
         if self._held is None:
             return text
         self._held += text
@@ -135,7 +141,7 @@ class MarkReader:
         return self._release(self._held)
 
     def rest(self) -> str:
-        """What is still held at the end."""
+        """What is still held when the stream ends: a text that only began like a mark."""
         return self._release(self._held or "")
 
     def _release(self, text: str) -> str:

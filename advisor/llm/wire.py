@@ -32,7 +32,7 @@ def wire_messages(system: str, messages: tuple[Message, ...]) -> list[dict[str, 
 
 
 def wire_tool(tool: ToolSchema) -> dict[str, Any]:
-    """A tool in the chat-completions format."""
+    """A tool in the chat-completions format; summary and description together are cut to 1,024 characters."""
     words = f"{tool.summary}\n{tool.description}".strip()
     return {
         "type": "function",
