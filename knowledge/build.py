@@ -37,6 +37,7 @@ def build(path: Path) -> str:
         db["meta"].insert({"key": "version", "value": version}, pk="key")  # type: ignore[union-attr]
         db.vacuum()
         db.close()
+        os.chmod(partial, 0o644)  # public facts: whoever runs the program may be another user than who installed it
         os.replace(partial, path)
     finally:
         if os.path.exists(partial):

@@ -37,11 +37,15 @@ def _opened(path: Path) -> sqlite3.Connection:
             found.close()
         raise BadValue(
             "knowledge_damaged",
-            f"The knowledge base {path} is absent or damaged.",
+            f"The knowledge base {path} is {_state(path)}.",
             field="ADVISOR_KNOWLEDGE_DB",
             hint=f"Build it again: python -m knowledge.build {path}",
         ) from None
     return found
+
+
+def _state(path: Path) -> str:
+    return "not readable by this user" if path.exists() and not os.access(path, os.R_OK) else "absent or damaged"
 
 
 @lru_cache(maxsize=1)
