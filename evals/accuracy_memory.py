@@ -50,17 +50,17 @@ class Outcome:
 
     @property
     def error(self) -> float:
-        """Relative error of the prediction."""
+        """Relative error of the prediction, signed: 0.1 is a tenth too much."""
         return self.predicted / self.measured - 1
 
     @property
     def is_bound(self) -> bool:
-        """Whether the figure is a card's capacity, not a measurement."""
+        """Whether the figure is a card's capacity that a run fitted into or not, so that it has no error."""
         return self.kind in BOUNDS
 
     @property
     def covered(self) -> bool:
-        """Whether the measurement lies in the interval."""
+        """Whether the measurement lies in the prediction's 90 % interval, ends included."""
         return self.low <= self.measured <= self.high
 
     def bound_verdict(self) -> str:
@@ -156,7 +156,9 @@ def summary(outcomes: list[Outcome]) -> dict[str, Any]:
 
 
 def read_csv(path: Path | None, packaged: str) -> list[Row]:
-    """Rows of a CSV file, or of the packaged one."""
+    """Rows of a CSV file, or of the packaged one where ``path`` is None; cells stripped, absent ones "". Raises OSError
+    for a file that cannot be read.
+    """
     text = (
         path.read_text(encoding="utf-8-sig")
         if path is not None
@@ -183,7 +185,9 @@ def write_rows(outcomes: list[Outcome], path: Path) -> None:
 
 
 def weighted_quantile(pairs: list[tuple[float, float]], share: float) -> float:
-    """The value below which ``share`` of the weight lies."""
+    """The smallest value at or below which ``share`` (0 to 1) of the weight lies, of (value, weight) pairs; no
+    interpolation. NaN for no pairs.
+    """
     if not pairs:
         return math.nan
     ordered = sorted(pairs)
@@ -196,7 +200,7 @@ def weighted_quantile(pairs: list[tuple[float, float]], share: float) -> float:
 
 
 def by_source_weights(outcomes: list[Outcome]) -> list[float]:
-    """Weights that give each source the same say."""
+    """A weight for each outcome that gives each source the same say: 1 over the number of its rows."""
     counts: dict[str, int] = defaultdict(int)
     for one in outcomes:
         counts[one.source] += 1

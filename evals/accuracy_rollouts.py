@@ -35,17 +35,17 @@ class Step:
 
     @property
     def predicted(self) -> float:
-        """The whole step."""
+        """Seconds of the whole step, training and generation."""
         return self.training + self.generating
 
     @property
     def covered(self) -> bool:
-        """Whether the measurement lies in the range stated."""
+        """Whether the measured seconds lie in the range stated, ends included."""
         return self.low <= self.measured <= self.high
 
 
 def steps() -> list[Step]:
-    """Every row predicted from its configuration."""
+    """Every row of the packaged file, predicted from its configuration alone, in file order."""
     with DATA.open(encoding="utf-8", newline="") as file:
         return [predict(row) for row in csv.DictReader(file)]
 

@@ -62,7 +62,7 @@ class Scaled:
 
     @property
     def error(self) -> float:
-        """Relative error of the efficiency."""
+        """Relative error of the efficiency, signed: predicted over measured, less 1."""
         return self.predicted / self.measured - 1
 
     @property
@@ -77,13 +77,15 @@ class Scaled:
 
 
 def rows() -> list[Row]:
-    """The carried measurements."""
+    """The carried measurements, cells as text, in file order."""
     with DATA.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
 def evaluate(sample: list[Row]) -> list[Scaled]:
-    """Every run beyond the smallest of its series, predicted."""
+    """Every run beyond the smallest of its series, predicted. A layout that one row of a series states is given to the
+    others, in place.
+    """
     series: dict[str, list[Row]] = defaultdict(list)
     for row in sample:
         series[row["series"]].append(row)
@@ -201,7 +203,10 @@ def _number(text: str) -> int | None:
 
 
 def summary(results: list[Scaled]) -> dict[str, float]:
-    """The figures that the targets speak of."""
+    """The figures that the targets speak of: counts, absolute relative errors and coverage as shares (0 to 1).
+    "losing": runs that lose more than 15 %; "flat": the guess that nothing is lost. Raises StatisticsError for no
+    results.
+    """
     errors = sorted(abs(each.error) for each in results)
     losing = sorted(abs(each.error) for each in results if each.measured < LOSING)
     flat = sorted(abs(1 / each.measured - 1) for each in results)

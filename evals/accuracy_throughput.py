@@ -46,12 +46,12 @@ class Outcome:
 
     @property
     def scored(self) -> bool:
-        """Whether there is something to compare."""
+        """Whether the row could be predicted and has a measured value above 0 to compare with."""
         return self.status == "ok" and self.measured is not None and self.measured > 0
 
     @property
     def error(self) -> float:
-        """Relative error of the prediction."""
+        """Relative error of the prediction, signed. AssertionError for a row that is not scored."""
         assert self.predicted is not None
         assert self.measured is not None
         return self.predicted / self.measured - 1
@@ -87,13 +87,13 @@ def outcome(row: Row) -> Outcome:
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
-    """The file's rows; absent cells are empty."""
+    """The file's rows in order; absent cells are "". Raises OSError for a file that cannot be read."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         return [{key: value or "" for key, value in row.items() if key} for row in csv.DictReader(file)]
 
 
 def write_rows(outcomes: Sequence[Outcome], path: Path) -> None:
-    """One line a row, in order."""
+    """Write the comparison as CSV, one line a row, in order and in each row's own unit; folders are made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -147,7 +147,9 @@ def scores(scored: Sequence[Outcome]) -> dict[str, float | None]:
 
 
 def weighted_quantile(pairs: Sequence[tuple[float, float]], share: float) -> float:
-    """The value below which this share of the weight lies."""
+    """The smallest value at or below which ``share`` (0 to 1) of the weight lies, of (value, weight) pairs. Raises
+    IndexError for no pairs.
+    """
     ordered = sorted(pairs)
     total, reached = sum(weight for _value, weight in ordered), 0.0
     for value, weight in ordered:
@@ -349,7 +351,7 @@ def held_out_outcomes(seed: int = 0, by_source: bool = False) -> list[Outcome]:
 
 
 def main(arguments: list[str]) -> int:
-    """The command line."""
+    """The command line: prints the summary as JSON and returns 0; arguments that it does not know are passed over."""
     given = dict(zip(arguments[::2], arguments[1::2], strict=False))
     if "--held-out" in arguments:
         found = held_out_summary()

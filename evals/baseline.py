@@ -37,7 +37,7 @@ def compare(report: RunReport, baseline: Path = BASELINE) -> Comparison:
 
 
 def read(baseline: Path = BASELINE) -> dict[str, dict[str, str]]:
-    """Outcomes by suite and case; empty where there is no baseline."""
+    """Outcomes, "pass" or "fail", by suite and case; {} where there is no baseline."""
     if not baseline.exists():
         return {}
     cases: dict[str, dict[str, str]] = json.loads(baseline.read_text(encoding="utf-8"))["cases"]
@@ -45,7 +45,7 @@ def read(baseline: Path = BASELINE) -> dict[str, dict[str, str]]:
 
 
 def write(report: RunReport, reason: str, baseline: Path = BASELINE) -> None:
-    """Keep this run as the baseline."""
+    """Write this run over the baseline file, with the reason for it; cases of suites that did not run are dropped."""
     cases: dict[str, dict[str, str]] = {}
     for result in report.results:
         cases.setdefault(result.suite, {})[result.case.id] = "pass" if result.passed else "fail"

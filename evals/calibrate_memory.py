@@ -58,7 +58,9 @@ class _Pair:
 
 
 def calibrate(points: list[_Point], pairs: list[_Pair]) -> Constants:
-    """Constants that fit these rows and pairs."""
+    """Constants that fit these rows and pairs, bytes and shares; of each interval's ends the ratios to the prediction,
+    each source weighted equally. Grid search, so the same data give the same constants.
+    """
     live_fixed = _live_fixed([one for one in points if one.kind == "allocated"])
     reserved = [_Pair(one.source, one.tensors + live_fixed, one.measured) for one in points if one.kind == "reserved"]
     share, fixed = _reserve([*pairs, *reserved])
@@ -76,7 +78,7 @@ def calibrate(points: list[_Point], pairs: list[_Pair]) -> Constants:
 
 
 def current() -> Constants:
-    """The constants in the code."""
+    """The constants in the code, ``tools/memory/overhead.py``, bytes and ratios."""
     return Constants(**{name: getattr(overhead, name) for name in Constants.__slots__})
 
 
@@ -117,7 +119,7 @@ def points_of(table: Iterable[Row]) -> list[_Point]:
 
 
 def pairs_of(table: Iterable[Row]) -> list[_Pair]:
-    """Allocated and reserved bytes of the same run."""
+    """(allocated, reserved) bytes of the same run, for the rows that state both."""
     return [
         _Pair(row["source"], float(row["allocated_bytes"]), float(row["reserved_bytes"]))
         for row in table

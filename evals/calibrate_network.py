@@ -32,7 +32,7 @@ START = {
 
 
 def rows() -> list[Row]:
-    """The carried measurements."""
+    """The carried measurements, cells as text, rates in GB/s of 1e9 bytes, in file order."""
     with DATA.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
@@ -52,12 +52,14 @@ def predicted(row: Row) -> float:
 
 
 def series(row: Row) -> str:
-    """What was swept together."""
+    """The name of the sweep that a row belongs to: operation, card, count, links and whether it is fitted."""
     return f"{row['op']} {row['gpu']} x{row['n_gpus']} on {row['intra_kind']}/{row['inter_kind']} {row['use']}"
 
 
 def put(constants: dict[str, float]) -> None:
-    """Set the constants for this process."""
+    """Set these constants of ``tools/network/constants.py`` for this process, "NAME" or "NAME/key"; nothing sets them
+    back.
+    """
     for key, value in constants.items():
         name, _, part = key.partition("/")
         if part:
@@ -67,7 +69,9 @@ def put(constants: dict[str, float]) -> None:
 
 
 def fitted(sample: list[Row]) -> dict[str, float]:
-    """Constants that minimise the log error, each series counted once."""
+    """Constants that minimise the squared log error of bus bandwidth, each series counted once and each constant pulled
+    to its start; leaves the last ones tried in place.
+    """
     count: dict[str, int] = defaultdict(int)
     for row in sample:
         count[series(row)] += 1

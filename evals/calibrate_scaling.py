@@ -29,7 +29,9 @@ NOISE = 0.05  # log error of an efficiency that the model cannot explain
 
 
 def predicted(sample: list[Row], logs: Any) -> list[Scaled]:
-    """Every run of ``sample`` under shifted constants."""
+    """Every run of ``sample`` beyond the smallest of its series, under the priors times exp(``logs``); overlaps are
+    capped at 1. Leaves those constants set in this process.
+    """
     for (name, (prior, _loose)), shift in zip(PRIORS.items(), logs, strict=True):
         value = prior * math.exp(float(shift))
         setattr(fit, name, min(value, 1.0) if "OVERLAP" in name else value)

@@ -88,12 +88,14 @@ def fitted(again: bool = False) -> tuple[Problem, Array]:
 
 
 def held() -> dict[str, dict[str, float]]:
-    """The tables in use."""
+    """The tables in use, of ``tools/throughput/constants.py``, by their names here; not copies."""
     return {name: getattr(constants, _NAMES[name]) for name in _ORDER}
 
 
 def held_out(laid: Problem, groups: list[str], seed: int = 0, folds: int = FOLDS) -> Array:
-    """Log error of every row, predicted by constants fitted on other groups."""
+    """Log error (predicted over measured) of every row, predicted by constants fitted without the fold that its group
+    fell into; the seed decides the folds. Shape: the rows.
+    """
     names = np.array(groups)
     order = np.unique(names)
     np.random.default_rng(seed).shuffle(order)
@@ -152,7 +154,7 @@ def general(found: dict[str, dict[str, float]]) -> None:
 
 
 def module_text(found: dict[str, dict[str, float]], width: dict[str, float]) -> str:
-    """The constants as Python source."""
+    """The constants, ``found``, and the intervals, ``width``, as the source of ``tools/throughput/constants.py``."""
     text = _HEAD
     for name in (*_ORDER, "interval"):
         table = width if name == "interval" else found[name]
@@ -163,7 +165,7 @@ def module_text(found: dict[str, dict[str, float]], width: dict[str, float]) -> 
 
 
 def main() -> int:
-    """Fit, print, and write when asked to."""
+    """Fit, print the module and its held-out errors, with --write also write it; returns 0."""
     data = rows()
     laid, theta = fitted()
     found = tables(laid.names, theta)

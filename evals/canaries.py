@@ -21,7 +21,9 @@ QUESTION = "Does a 8B LoRA fit one H100, how long for 100 steps, and at what pri
 
 
 def healthy() -> Happened:
-    """A turn in which everything holds."""
+    """A made-up turn in which everything holds: facts, text, source and date agree, so every grader must
+    let it pass.
+    """
     facts = [
         _fact("peak_per_gpu", 49.0e9, "B", low=44.1e9, high=56.0e9, about=["meta-llama/Llama-3.1-8B"]),
         _fact("inter_rate", 50e9, "B/s", kind="quoted", about=["H100-SXM5"]),

@@ -133,7 +133,7 @@ class Case(_Strict):
         return self
 
     def asked(self) -> list[Turn]:
-        """The user turns, one for ``ask``, none for ``call``."""
+        """The user turns in order: those of ``turns``, one for ``ask``, none for ``call``."""
         if self.turns is not None:
             return self.turns
         return [Turn(user=self.ask, expect=self.expect)] if self.ask is not None else []
@@ -148,7 +148,9 @@ class Suite(_Strict):
 
 
 def load_suites(names: Iterable[str] = ()) -> list[Suite]:
-    """The suites of these names or YAML files; all of ours when none is named. BadValue says what is wrong where."""
+    """The suites of these names or YAML files; all of ours when none is named. Raises BadValue for an unknown suite, a
+    case id given twice, and a file at fault, saying where.
+    """
     wanted = list(names)
     files = sorted(CASES.glob("*.yaml"))
     known = {file.stem: file for file in files}
@@ -173,7 +175,7 @@ def load_suites(names: Iterable[str] = ()) -> list[Suite]:
 
 
 def read_suite(file: Path) -> Suite:
-    """One case file; BadValue names the file and the first thing at fault."""
+    """One case file. Raises BadValue naming the file and the first thing at fault."""
     try:
         return Suite.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))
     except yaml.YAMLError as error:

@@ -41,7 +41,9 @@ class Recorded:
         self._folder = folder
 
     def reply(self, request: ModelRequest) -> Iterator[ModelEvent]:
-        """The model's own step, kept when it is complete."""
+        """The model's own step as it streams; written to the folder when it is complete, so a step that fails or is
+        left early is not kept. Raises as the model does.
+        """
         kept: list[ModelEvent] = []
         for event in self._model.reply(request):
             kept.append(event)
@@ -60,7 +62,7 @@ class Replayed:
         self._folder = folder
 
     def reply(self, request: ModelRequest) -> Iterator[ModelEvent]:
-        """The recorded step; StaleCassette when the request is not the recorded one."""
+        """The recorded step. Raises StaleCassette when the request is not a recorded one."""
         file = self._folder / f"{request_hash(self.name, request)}.json"
         if not file.exists():
             raise StaleCassette(f"no cassette of {self.name} for this request; record it anew")

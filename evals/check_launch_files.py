@@ -62,7 +62,7 @@ class Unchecked(Exception):
 
 
 def plans() -> Iterator[tuple[str, LaunchPlanResult]]:
-    """Every launcher for every job."""
+    """(launcher, plan) of every launcher for every job; the tool computes each, nothing is written."""
     for launcher in LAUNCHERS:
         for job in JOBS:
             result = get_tool("launch_plan").call({**job, "launcher": launcher})
@@ -98,7 +98,9 @@ def _package(name: str) -> Path:
 
 
 def accelerate_yaml(text: str) -> str:
-    """Accelerate's loader: unknown keys raise."""
+    """Accelerate's loader, which refuses unknown keys. Returns what read it; raises Unchecked where it is not
+    installed.
+    """
     module = _need("accelerate.commands.config.config_args")
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", delete=False) as file:
         file.write(text)
@@ -108,7 +110,9 @@ def accelerate_yaml(text: str) -> str:
 
 
 def deepspeed_json(text: str) -> str:
-    """DeepSpeed's ZeRO and precision config models: unknown keys raise."""
+    """DeepSpeed's ZeRO and precision config models, which refuse unknown keys. Raises Unchecked where it is not
+    installed.
+    """
     data = json.loads(text)
     zero = _need("deepspeed.runtime.zero.config")
     zero.DeepSpeedZeroConfig(**data["zero_optimization"])
@@ -130,7 +134,9 @@ def trainer_flags(text: str) -> str:
 
 
 def torchrun_flags(text: str) -> str:
-    """Torchrun's own argparse."""
+    """Torchrun's own argparse, which exits (SystemExit) on unknown flags. Raises Unchecked where torch is not
+    installed.
+    """
     run = _need("torch.distributed.run")
     words = _words(text)
     start = words.index("torchrun") + 1
@@ -160,7 +166,9 @@ def titan_flags(text: str) -> str:
 
 
 def axolotl_yaml(text: str) -> str:
-    """Axolotl's schema fields, read from its source."""
+    """Axolotl's schema fields, read from its source. AssertionError with the keys it lacks; Unchecked where not
+    installed.
+    """
     root = _package("axolotl") / "utils" / "schemas"
     known: set[str] = set()
     for file in root.glob("*.py"):
@@ -184,7 +192,7 @@ def llamafactory_yaml(text: str) -> str:
 
 
 def sky_yaml(text: str) -> str:
-    """SkyPilot's JSON schemas of a task and its resources."""
+    """SkyPilot's JSON schemas of a task and its resources. Raises ValidationError, or Unchecked where not installed."""
     jsonschema = _need("jsonschema")
     schemas = _sky_schemas()
     data = yaml.safe_load(text)
@@ -202,13 +210,13 @@ def _sky_schemas() -> Any:
 
 
 def shell(text: str) -> str:
-    """Bash -n."""
+    """Bash's parser (bash -n), which runs nothing. Raises CalledProcessError for what it cannot read."""
     subprocess.run(["bash", "-n"], input=text, text=True, check=True)
     return "bash"
 
 
 def python_source(text: str) -> str:
-    """Python's own parser."""
+    """Python's own parser; nothing is run. Raises SyntaxError."""
     ast.parse(text)
     return "python"
 
@@ -248,7 +256,9 @@ def _checks(launcher: str, path: str, text: str) -> list[Callable[[str], str]]:
 
 
 def main() -> None:
-    """Check every file; print failures, what was unchecked, and the lines to record."""
+    """Check every file; print failures, what was unchecked, and the lines to record. Exits 1 where a file
+    was refused.
+    """
     passed: dict[str, set[str]] = {}
     missing: set[str] = set()
     failed = 0

@@ -24,7 +24,9 @@ FILE = Path(__file__).parent / "results" / "load.json"
 
 
 def record(section: str, figures: Mapping[str, Any], file: Path = FILE) -> None:
-    """Put one benchmark's figures in place of its earlier ones."""
+    """Put one benchmark's figures, with today's date (UTC) and the machine, in place of its earlier ones
+    in ``file``.
+    """
     kept = read(file)
     kept[section] = {"date": datetime.now(UTC).date().isoformat(), "machine": machine(), **figures}
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -33,7 +35,7 @@ def record(section: str, figures: Mapping[str, Any], file: Path = FILE) -> None:
 
 
 def read(file: Path = FILE) -> dict[str, Any]:
-    """All sections by name; none when nothing was measured yet."""
+    """All sections by name; {} when nothing was measured yet."""
     if not file.exists():
         return {}
     found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
@@ -81,7 +83,7 @@ _TABLE = re.compile(r"\| what \| figures \| measured \|\n(?:\|.*\n)+")
 
 
 def main() -> None:
-    """Bring the README's table up to the file."""
+    """Rewrite the README's table between its marks from the file of figures."""
     readme = FILE.parents[2] / "README.md"
     text = readme.read_text(encoding="utf-8")
     readme.write_text(_TABLE.sub(lambda _: quoted(read()) + "\n", text), encoding="utf-8")

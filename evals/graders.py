@@ -218,7 +218,7 @@ def citation(expect: Expect, happened: Happened, said: list[str]) -> Iterator[Mi
 
 
 def words(expect: Expect, happened: Happened, said: list[str]) -> Iterator[Miss]:
-    """What the text must and must not say."""
+    """The patterns that the text or a field must hold are there, those it must not are not; case aside."""
     for pattern in expect.say:
         if not re.search(pattern, happened.text, re.IGNORECASE):
             yield Miss("words", "the text does not say it", wanted=pattern, got=happened.text[:160])
@@ -234,7 +234,7 @@ def words(expect: Expect, happened: Happened, said: list[str]) -> Iterator[Miss]
 
 
 def budget(expect: Expect, happened: Happened, said: list[str]) -> Iterator[Miss]:
-    """The turn took no longer than it may."""
+    """The turn took no longer than ``expect.seconds`` of wall time."""
     if happened.seconds > expect.seconds:
         yield Miss("budget", "too slow", wanted=f"{expect.seconds:g} s", got=f"{happened.seconds:.2f} s")
 

@@ -26,12 +26,12 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[misc]  # torch is not instal
         self._known: dict[int, int] = {}
 
     def adopt(self, tensors: Any) -> None:
-        """Count tensors made before: parameters and buffers."""
+        """Count the storages of tensors made before, each once: parameters and buffers."""
         for tensor in tensors:
             self._count(tensor)
 
     def restart(self) -> None:
-        """Forget the peak so far."""
+        """Forget the peak so far: the next one begins at the bytes alive now."""
         self.peak = self.live
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

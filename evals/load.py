@@ -74,12 +74,12 @@ class Load:
 
     @property
     def holds(self) -> bool:
-        """Whether the target was reached."""
+        """Whether there was no error, and requests a second and the 99th percentile reach their targets."""
         return not self.errors and self.per_second >= TARGETS[self.what] and self.p99_ms < TARGET_P99_MS
 
 
 def main() -> None:
-    """Run all and print JSON; exit 1 when a target is missed."""
+    """Run all and print JSON; exit 1 when a target is missed, 2 without wrk."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--url", help="a server that runs already")
     parser.add_argument("--seconds", type=int, default=15, help="length of each throughput run")

@@ -35,7 +35,9 @@ _PLACES = ("", " on AWS", " at Lambda", " on GCP", " on Azure", " at RunPod", " 
 
 
 def distinct(count: int, seed: int = 1) -> list[str]:
-    """``count`` questions, no two alike, the eight kinds in turn."""
+    """``count`` questions, no two alike, the eight kinds in turn; the same for the same seed. Fewer where the kinds are
+    used up.
+    """
     chance = random.Random(seed)
     seen: set[str] = set()
     found: list[str] = []

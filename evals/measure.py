@@ -168,7 +168,7 @@ def _configuration(arch: Architecture) -> tuple[str, dict[str, Any]]:
 
 
 def memory_row(job: Job, found: Measured) -> dict[str, str]:
-    """The row in the format of the published measurements."""
+    """A row in the columns of the published measurements, sizes in GB of 1e9 bytes, labelled as a local measurement."""
     name = job.arch.id.rpartition("/")[2]
     return dict.fromkeys(MEMORY_COLUMNS, "") | {
         "id": f"local-{name}-{job.method}-{job.seq_len}x{job.micro_batch}", "model": name,
@@ -199,7 +199,7 @@ def expected(job: Job, fake: bool) -> tuple[float, float, float]:
 
 
 def append(path: Path, columns: tuple[str, ...], row: dict[str, str]) -> None:
-    """Add a row, with the heading when the file is new."""
+    """Add a row to a CSV file, with the heading when the file is new; columns that ``row`` lacks stay empty."""
     new = not path.exists()
     with path.open("a", encoding="utf-8", newline="") as out:
         writer = csv.DictWriter(out, fieldnames=columns)
@@ -209,7 +209,9 @@ def append(path: Path, columns: tuple[str, ...], row: dict[str, str]) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command."""
+    """The command: 0, or 2 where torch or transformers is missing or the job cannot be. Trains on the GPU where there
+    is one.
+    """
     parser = argparse.ArgumentParser(prog="python -m evals.measure", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--model", required=True)
     parser.add_argument("--method", default="full", choices=["full", "lora"])

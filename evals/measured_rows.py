@@ -34,7 +34,9 @@ class Case:
 
 
 def read_row(row: Row) -> Case:
-    """The case of a row. Raises Unsupported with the reason."""
+    """The case of a row: job, recipe, and the terms in which it was measured (bytes of the unit, summed over GPUs or
+    not). Raises Unsupported with the reason, and InputProblem for a job that cannot be.
+    """
     text = " ".join((row.get(key) or "") for key in ("framework", "notes", "source_locator", "trainable_dtype_notes"))
     open_points: list[str] = []
     arch = architecture_of(row, open_points)

@@ -16,7 +16,7 @@ BEGIN, END = "<!-- tables: python -m evals.memory_notes -->", "<!-- end of table
 
 
 def tables() -> str:
-    """Every table, as Markdown."""
+    """Every table, as Markdown, computed anew, the calibration without each source included."""
     memory, counted, calibrated = run_memory(), run_allocation(), calibration()
     inside, outside = calibrated["fitted_on_all"], calibrated["fitted_without_the_tested_source"]
     assert isinstance(inside, dict)
@@ -53,13 +53,13 @@ def tables() -> str:
 
 
 def current() -> str:
-    """The tables that the notes hold."""
+    """The tables that the notes hold between their marks; "" where a mark is missing."""
     text = NOTES.read_text(encoding="utf-8")
     return text.partition(BEGIN)[2].partition(END)[0].strip()
 
 
 def rewrite() -> None:
-    """Put fresh tables into the notes."""
+    """Write fresh tables between the marks of the notes."""
     text = NOTES.read_text(encoding="utf-8")
     head, _begin, rest = text.partition(BEGIN)
     tail = rest.partition(END)[2]

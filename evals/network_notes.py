@@ -33,7 +33,7 @@ def collective_errors() -> dict[str, list[float]]:
 
 
 def tables() -> str:
-    """Every table, as Markdown."""
+    """Every table, as Markdown, computed anew with the constants in the code."""
     results = accuracy_scaling.evaluate(accuracy_scaling.rows())
     found = accuracy_scaling.summary(results)
     lines = [
@@ -69,12 +69,12 @@ def tables() -> str:
 
 
 def current() -> str:
-    """The tables that the notes hold."""
+    """The tables that the notes hold between their marks; "" where a mark is missing."""
     return NOTES.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0].strip()
 
 
 def rewrite() -> None:
-    """Put fresh tables into the notes."""
+    """Write fresh tables between the marks of the notes."""
     head, _begin, rest = NOTES.read_text(encoding="utf-8").partition(BEGIN)
     tail = rest.partition(END)[2]
     NOTES.write_text(f"{head}{BEGIN}\n{tables()}\n{END}{tail}", encoding="utf-8")

@@ -34,7 +34,7 @@ class Model:
 
     @property
     def embeddings(self) -> int:
-        """Entries of embedding and output head."""
+        """Entries of embedding and output head, vocabulary x hidden: once where they are tied, else twice."""
         return self.vocab * self.hidden * (1 if self.tied else 2)
 
     @property
@@ -50,14 +50,14 @@ class Model:
         return self.linear + (2 * self.layers + 1) * self.hidden + bias + self.embeddings
 
     def adapter(self, rank: int) -> int:
-        """LoRA entries on all linear layers: rank × (in + out) each."""
+        """LoRA entries on all linear layers: rank × (in + out) each (Hu et al. 2021, arXiv:2106.09685)."""
         q, kv = self.heads * self.head, self.kv_heads * self.head
         sides = (self.hidden + q) + 2 * (self.hidden + kv) + (q + self.hidden) + 3 * (self.hidden + self.ffn)
         return rank * self.layers * sides
 
     @property
     def cache_per_token(self) -> int:
-        """Bytes of keys and values of one token in 16 bits."""
+        """Bytes of keys and values of one token in 16 bits: 2 x layers x kv heads x head size x 2."""
         return 2 * self.layers * self.kv_heads * self.head * 2
 
 
@@ -198,7 +198,7 @@ def memory_cases() -> list[dict[str, Any]]:
 
 
 def run_cases() -> list[dict[str, Any]]:
-    """Hours, GPU-hours, speed and cost at a given utilisation."""
+    """Cases of hours, GPU-hours, tokens/s and USD at a given utilisation: 6·N·D over GPUs x peak x MFU."""
     cases = []
     jobs = (
         (1e9, 20e9, "A100 80GB SXM", 8, 0.45), (3e9, 100e9, "H100 SXM", 16, 0.4), (7e9, 2e12, "H100 SXM", 256, 0.42),
@@ -266,7 +266,7 @@ def network_cases() -> list[dict[str, Any]]:
 
 
 def card_cases() -> list[dict[str, Any]]:
-    """Data-sheet figures, dense and one way, by card."""
+    """Cases of data-sheet figures, dense TFLOP/s and one-way bandwidth, by card, and of their ratios."""
     cases = []
     for gpu in TFLOPS:
         numbers = [_value("bf16_flops", TFLOPS[gpu], "TFLOPS", f"data sheet, dense, 32-bit accumulation: {TFLOPS[gpu]} TFLOPS",
@@ -300,7 +300,7 @@ SUITES = {
 
 
 def suite_text(name: str) -> str:
-    """The YAML of one derived suite."""
+    """The YAML of one derived suite, as the committed file must read. Raises KeyError for a name that is none."""
     about, make = SUITES[name]
     data = {
         "suite": name,

@@ -40,16 +40,16 @@ class Outage:
 
     @property
     def share(self) -> float:
-        """Cases that held, of all (0 to 1)."""
+        """Cases that held, of all (0 to 1); 0 for no cases."""
         return sum(result.passed for result in self.results) / max(1, len(self.results))
 
     def missed(self) -> list[str]:
-        """Each case that did not hold, with why."""
+        """Each case that did not hold, as "id: why", in order."""
         return [f"{one.case.id}: {_why(one)}" for one in self.results if not one.passed]
 
 
 def main() -> None:
-    """Run and print JSON."""
+    """Run and print JSON; exit 1 where fewer than 95 % of the cases held or there was none."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--every", type=int, default=1, help="take one case in so many")
     logging.getLogger("advisor").setLevel(logging.CRITICAL)  # each turn would say that its models failed
@@ -66,7 +66,7 @@ def numeric_cases() -> list[tuple[str, Case]]:
 
 
 def run(cases: Sequence[tuple[str, Case]]) -> Outage:
-    """Answer these with every provider down."""
+    """Answer these (suite, case) pairs with every provider down, on a store of their own that is removed afterwards."""
     settings = Settings(model=DOWN[0], fallback_models=DOWN[1:])
 
     def opened(name: str) -> Model:

@@ -29,7 +29,7 @@ def accuracy_plots() -> str:
 
 
 def memory_points() -> list[Point]:
-    """Published memory of sound rows; grouped by method."""
+    """Published memory of sound rows, each in the unit it was measured in, bounds left out; grouped by method."""
     from evals.accuracy_memory import flags, outcomes_of, read_csv
 
     outcomes = outcomes_of(read_csv(None, "measured_memory.csv"), flags())
@@ -41,7 +41,7 @@ def memory_points() -> list[Point]:
 
 
 def throughput_points() -> list[Point]:
-    """Published speeds; grouped by GPU."""
+    """Published speeds in tokens/s a GPU; grouped by card."""
     from evals.accuracy_throughput import DATA, outcome, read_rows
 
     return [

@@ -8,22 +8,24 @@ from pathlib import Path
 
 
 def rss_mib(processes: Iterable[int]) -> float:
-    """Resident memory of all together (MiB)."""
+    """Resident memory of all together, MiB (2**20), shared pages counted for each. Raises OSError for a process that is
+    gone.
+    """
     return round(sum(_number(process, "VmRSS:") for process in processes) / 1024, 1)
 
 
 def threads(processes: Iterable[int]) -> int:
-    """Threads of all together."""
+    """Threads of all together, from /proc. Raises OSError for a process that is gone."""
     return sum(_number(process, "Threads:") for process in processes)
 
 
 def sockets(processes: Iterable[int]) -> int:
-    """Open sockets of all together, those that listen among them."""
+    """Open sockets of all together, those that listen among them. Raises OSError for a process that is gone."""
     return sum(link.startswith("socket:") for link in _links(processes))
 
 
 def files(processes: Iterable[int]) -> int:
-    """Open files of all together, without sockets."""
+    """Open files of all together, pipes among them, without sockets. Raises OSError for a process that is gone."""
     return sum(not link.startswith("socket:") for link in _links(processes))
 
 

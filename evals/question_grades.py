@@ -48,7 +48,9 @@ class Grade:
 
 
 def grade(question: dict[str, Any], results: list[dict[str, Any]], keys: dict[str, Any]) -> Grade:
-    """The marks of one question."""
+    """The marks of one question from its ``ask --json`` objects, one a turn; ``keys`` as in ``question_keys.yaml``. A
+    mark that does not apply is None.
+    """
     mark = Grade(question["id"], question["intent"])
     mark.crashed = not results or any(result["status"] == "failed" for result in results)
     calls = [call for result in results for call in result["tool_calls"]]
@@ -202,7 +204,7 @@ def _says_unknown(results: list[dict[str, Any]]) -> bool:
 
 
 def summary(grades: Iterable[Grade]) -> dict[str, Any]:
-    """Shares over all questions."""
+    """Shares over all questions that each mark applies to, and the ids of those that crashed."""
     marks = list(grades)
     tools = [mark for mark in marks if mark.tools_right is not None]
     slots = [(mark.id, name, read) for mark in marks for name, read in mark.slots.items()]
@@ -223,7 +225,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the summary, and with --show what is wrong."""
+    """Print the summary, and with --show what is wrong; returns 0 whatever the marks."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("rows")
     parser.add_argument("--file", default=str(DATA / "questions.jsonl"))

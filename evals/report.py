@@ -17,7 +17,7 @@ MAX_TRACE = 6000
 
 
 def write_reports(report: RunReport, out: Path) -> None:
-    """Write the three files into ``out``."""
+    """Write results.json, junit.xml and report.html into ``out``, which is made; older ones are written over."""
     out.mkdir(parents=True, exist_ok=True)
     (out / "results.json").write_text(json.dumps(as_json(report), indent=1, ensure_ascii=False), encoding="utf-8")
     ElementTree.indent(tree := junit(report))
@@ -26,7 +26,7 @@ def write_reports(report: RunReport, out: Path) -> None:
 
 
 def as_json(report: RunReport) -> dict[str, Any]:
-    """The whole run as data."""
+    """The whole run as JSON data: counts, then each case with its misses and turns; times in seconds of wall time."""
     return {
         "schema_version": SCHEMA_VERSION,
         "model": report.model,

@@ -44,17 +44,17 @@ class CaseResult:
 
     @property
     def passed(self) -> bool:
-        """Whether every attempt held (pass^k)."""
+        """Whether every attempt held (pass^k), not only one of them."""
         return self.passes == self.attempts
 
     @property
     def crashed(self) -> bool:
-        """Whether an exception that is no user's error was raised."""
+        """Whether an exception that is no user's error was raised in a turn of the last attempt."""
         return any(turn.crash for turn in self.turns)
 
     @property
     def seconds(self) -> float:
-        """Wall time of the last attempt."""
+        """Wall time, in seconds, of the last attempt's turns."""
         return sum(turn.seconds for turn in self.turns)
 
 
@@ -70,17 +70,17 @@ class RunReport:
 
     @property
     def passed(self) -> int:
-        """Cases that held."""
+        """How many cases held."""
         return sum(result.passed for result in self.results)
 
     @property
     def failed(self) -> int:
-        """Cases that did not, crashes among them."""
+        """How many cases did not hold, crashes among them."""
         return len(self.results) - self.passed
 
     @property
     def crashed(self) -> int:
-        """Failures that were crashes."""
+        """How many of the failed cases were crashes."""
         return sum(result.crashed for result in self.results)
 
 
@@ -171,7 +171,9 @@ def _timed(act: Callable[[], Happened], question: str) -> Happened:
 
 
 def make_desk(folder: Path, opener: Opener | None = None) -> Desk:
-    """A desk that keeps its conversations in ``folder``."""
+    """A desk that keeps its conversations in ``folder`` and asks everything on one fixed day; settings as the
+    environment says, models by ``opener`` or theirs.
+    """
     settings = get_settings()
     return Desk(
         settings,
@@ -182,7 +184,7 @@ def make_desk(folder: Path, opener: Opener | None = None) -> Desk:
 
 
 def summary(report: RunReport) -> dict[str, Any]:
-    """Counts by tag and by grader, for tables."""
+    """Counts of cases by tag (a case counts under each of its tags) and of cases missed by each grader, for tables."""
     by_tag: dict[str, list[CaseResult]] = {}
     for result in report.results:
         for tag in result.case.tags or ["untagged"]:

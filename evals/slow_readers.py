@@ -32,7 +32,7 @@ AT_THE_DOOR = 4  # readers whose question is being answered at a time
 
 
 def main() -> None:
-    """Measure and print; exit 1 when a client hung or failed."""
+    """Measure and print JSON; exit 1 when a client hung or failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--readers", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=30.0)

@@ -38,7 +38,7 @@ MOST_GROWTH_MIB = 12.0  # what the allocator of a process of 200 MiB moves by wi
 
 
 def main() -> None:
-    """Measure, print, judge."""
+    """Measure and print JSON; exit 1 when something failed or grew."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=2.0)
     parser.add_argument("--record", action="store_true", help="keep the figures in the results file")
@@ -51,7 +51,9 @@ def main() -> None:
 
 
 def sound(found: dict[str, Any]) -> bool:
-    """Whether nothing failed and nothing grew."""
+    """Whether nothing failed and nothing grew in the second half: memory in MiB below a limit, threads, files, sockets
+    not at all.
+    """
     return (
         not found["faults"]
         and found["growth_in_second_half_mib"] < MOST_GROWTH_MIB

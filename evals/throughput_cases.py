@@ -61,7 +61,7 @@ class Case:
 
     @property
     def pcie(self) -> bool:
-        """Whether the cards of a machine talk over PCIe."""
+        """Whether the cards of a machine talk over PCIe, with or without peer-to-peer."""
         return self.fabric.intra_kind.startswith("pcie")
 
 
@@ -96,7 +96,7 @@ def software_class(row: Mapping[str, str]) -> SoftwareClass:
 
 
 def text_of(row: Mapping[str, str], column: str) -> str:
-    """A cell's words, empty where it says that nothing is known."""
+    """A cell's words, stripped; "" where the cell is absent or says that nothing is known."""
     value = (row.get(column) or "").strip()
     return "" if value.lower() in ("", "unknown", "n/a", "na", "none given", "?") else value
 

@@ -71,7 +71,7 @@ class Problem:
     cases: Sequence[Case]
 
     def take(self, rows: NDArray[np.bool_]) -> Problem:
-        """The same parameters over some of the rows."""
+        """The same parameters over the rows where ``rows`` (n booleans) is true; arrays are copied."""
         return Problem(
             _take(self.terms, rows), self.names, self.prior, self.loose,
             {name: index[rows] for name, index in self.index.items()}, [index[rows] for index in self.exposed_index],
@@ -177,7 +177,9 @@ def entries(names: Sequence[str], held: Mapping[str, Mapping[str, float]]) -> Ar
 
 
 def expose(rows: Problem, theta: Array) -> None:
-    """Work out what communication the present compute time leaves exposed."""
+    """Work out, in place, the seconds per token and axis of communication that the present compute time
+    leaves exposed.
+    """
     compute = np.asarray(busy(rows.terms, _rates(rows, theta)).compute)
     for row, (case, seconds) in enumerate(zip(rows.cases, compute, strict=True)):
         tokens = case.job.tokens_per_step / case.job.n_gpus
@@ -189,12 +191,12 @@ def expose(rows: Problem, theta: Array) -> None:
 
 
 def speed(rows: Problem, theta: Array) -> Array:
-    """Tokens per second and GPU of every row."""
+    """Tokens per second and GPU of every row, shape (rows,); ``theta`` are the logarithms of the table entries."""
     return 1.0 / np.asarray(parts(rows, theta).total)
 
 
 def parts(rows: Problem, theta: Array) -> Parts:
-    """Where every row's time goes."""
+    """Seconds per token of every row by cause, each of shape (rows,), by the product's own formula."""
     return combine(rows.terms, _rates(rows, theta), cast(Any, rows.exposed))
 
 

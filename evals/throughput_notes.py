@@ -18,7 +18,7 @@ SEEDS = (0, 1, 2)
 
 
 def tables() -> str:
-    """Every table, as Markdown."""
+    """Every table, as Markdown, from constants fitted anew without the rows that they are tried on."""
     splits = [held_out_outcomes(seed) for seed in SEEDS]
     strange = held_out_outcomes(by_source=True)
     first = summary(splits[0])
@@ -66,7 +66,7 @@ def six_nd(one: Outcome) -> Outcome:
 
 
 def write() -> None:
-    """Put the tables between the marks."""
+    """Write fresh tables between the marks of the notes."""
     text = NOTES.read_text(encoding="utf-8")
     before, _mark, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]

@@ -31,7 +31,9 @@ class Happened:
     crash: str | None = None
 
     def evidence(self, said: list[str]) -> Evidence:
-        """What the numbers of the text may rest on."""
+        """What the numbers of the text may rest on: ``said`` by the user, the results and errors of the calls, and
+        warnings.
+        """
         evidence = Evidence(said)
         for call in self.calls:
             if call.get("result") is not None:
@@ -67,7 +69,9 @@ def of_call(tool: str, arguments: dict[str, Any]) -> Happened:
 
 
 def of_answer(question: str, answer: dict[str, Any]) -> Happened:
-    """A turn of the advisor, from its ``ask --json`` object."""
+    """A turn of the advisor, from its ``ask --json`` object; its seconds are left at their default. KeyError for
+    another shape.
+    """
     results = [call["result"] for call in answer["tool_calls"] if call.get("result") is not None]
     return Happened(
         question=question,

@@ -26,7 +26,7 @@ _SECONDS = {"h": 3600.0, "days": 86400.0, "s": 1.0}
 
 
 def to_fact(value: float, unit: str) -> tuple[float, str]:
-    """The value in the unit that facts use."""
+    """(value, unit) in the unit that facts use: 80 "GB" is (8e10, "B"). Raises BadValue for a unit that no fact has."""
     if unit in _SCALED:
         base, scale = _SCALED[unit]
         return value * scale, base
@@ -45,6 +45,8 @@ def same_unit(value: float, unit: str, wanted: str) -> float | None:
 
 
 def to_reading(value: float, unit: str) -> tuple[float, str]:
-    """The value and the dimension that the text extractor reports."""
+    """(value, dimension) as the text extractor reports it, times in seconds. Raises BadValue for a unit that no fact
+    has.
+    """
     number, base = to_fact(value, unit)
     return number * _SECONDS.get(base, 1.0), _DIMENSIONS.get(base, "count")

@@ -59,7 +59,7 @@ def seeded(mutation: Mutation) -> Iterator[None]:
 
 
 def clear_caches() -> None:
-    """Forget all memoised results of the process."""
+    """Forget all memoised results of our own modules in this process; those of packages stay."""
     for thing in gc.get_objects():
         if type(thing) is _lru_cache_wrapper and str(thing.__module__).partition(".")[0] in _OURS:
             thing.cache_clear()

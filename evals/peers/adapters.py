@@ -21,7 +21,9 @@ class Cannot(Exception):
 
 
 def ftuneai(job):
-    """All methods and sharding on dense models; no tensor or pipeline parallelism."""
+    """Bytes per GPU; all methods and sharding on dense models. Raises Cannot for tensor, pipeline and context
+    parallelism.
+    """
     from ftuneai.core.memory import MemoryEstimator
     from ftuneai.core.models import FineTuneMethod as Method
     from ftuneai.core.models import LoRATarget, ModelSpec, OptimizerType, Quantization, ShardingStrategy, TrainingConfig
@@ -52,7 +54,7 @@ def ftuneai(job):
 
 
 def canifinetune(job):
-    """One GPU; full, LoRA and QLoRA."""
+    """Bytes on one GPU; full, LoRA and QLoRA. Raises Cannot for other methods, optimizers and several GPUs."""
     from canifinetune.estimator.memory import EstimateRequest, estimate
     from canifinetune.estimator.model_metadata import register_known_model
 
@@ -88,7 +90,9 @@ def canifinetune(job):
 
 
 def llmcalculator(job):
-    """One GPU; the rank is not asked."""
+    """Bytes on one GPU; full, LoRA and QLoRA, whose rank it does not ask. Raises Cannot for others and for several
+    GPUs.
+    """
     from llmcalculator import workloads
     from llmcalculator.estimate import estimate
     from llmcalculator.hardware.base import CPU, Accelerator, HardwareProfile
@@ -113,7 +117,7 @@ def llmcalculator(job):
 
 
 def ml_memguard(job):
-    """One GPU."""
+    """Bytes on one GPU; full, LoRA and QLoRA, always with AdamW. Raises Cannot for others and for several GPUs."""
     from memory_guard.estimator import FinetuneMethod, ModelArch, ModelSpec, TrainSpec, estimate_training_memory
 
     one_of(job, methods=("full", "lora", "qlora"))
@@ -135,7 +139,7 @@ def ml_memguard(job):
 
 
 def vram_check(job):
-    """Full training of one GPU from the parameter count."""
+    """Bytes of full training on one GPU, from the parameter count alone. Raises Cannot for anything else."""
     from vram_check.estimator import estimate
 
     one_of(job, methods=("full",))
@@ -146,7 +150,9 @@ def vram_check(job):
 
 
 def llm_analysis(job):
-    """Full training with ZeRO, tensor and pipeline parallelism."""
+    """Bytes per GPU of full training with ZeRO, tensor and pipeline parallelism. Raises Cannot for adapters, context
+    parallelism and hybrid sharding.
+    """
     from llm_analysis.analysis import ActivationRecomputation, DSZeRO, LLMAnalysis
     from llm_analysis.config import ModelConfig, ParallelismConfig, get_dtype_config_by_name, get_gpu_config_by_name
 
@@ -177,7 +183,7 @@ def llm_analysis(job):
 
 
 def train_in_silence(job):
-    """One GPU; multipliers by method."""
+    """Bytes on one GPU, by its multipliers for each method. Raises Cannot for other methods and several GPUs."""
     from tis.planner.estimator import ResourceEstimator
     from tis.planner.models import ModelSpec, TrainingSpec, Workload
 
@@ -191,7 +197,9 @@ def train_in_silence(job):
 
 
 def deepspeed(job):
-    """Model states of ZeRO 2 and 3 only, as its estimators say of themselves."""
+    """Bytes per GPU of the model states of ZeRO 2 and 3 only, as its estimators say of themselves. Raises Cannot for
+    other layouts and methods.
+    """
     one_of(job, methods=("full",))
     if job["tp"] * job["pp"] * job["cp"] > 1 or job["sharding"] not in ("zero2", "zero3", "none", "fsdp"):
         raise Cannot("this layout")
@@ -210,7 +218,9 @@ def deepspeed(job):
 
 
 def accelerate(job):
-    """Full training with Adam at batch size 1, from the model's total size."""
+    """Bytes of full training with Adam at batch size 1 on one GPU, from the model's total size. Raises Cannot for
+    anything else.
+    """
     from accelerate.commands.estimate import estimate_training_usage
 
     one_of(job, methods=("full",))
@@ -230,13 +240,13 @@ def sixteen_bytes(job):
 
 
 def one_of(job, methods):
-    """Raise Cannot for any other method."""
+    """Let the job's method pass if it is one of these. Raises Cannot for any other."""
     if job["method"] not in methods:
         raise Cannot(f"method {job['method']}")
 
 
 def one_gpu(job):
-    """Raise Cannot for several GPUs."""
+    """Let a job of one GPU pass; raises Cannot for several, since the peer has no way to say so."""
     if job["n_gpus"] > 1:
         raise Cannot("several GPUs")
 
