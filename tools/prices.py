@@ -46,7 +46,9 @@ class Summary:
 
 
 def summary(rows: Sequence[Offer]) -> Summary | None:
-    """Median, lowest and highest over the providers' own medians, so that one long price list does not decide."""
+    """The median, USD per GPU-hour, of the providers' own medians, so that one long price list does not decide, with
+    the lowest and highest offer and the days they span. None for no rows.
+    """
     if not rows:
         return None
     by_provider: dict[str, list[float]] = defaultdict(list)
@@ -69,7 +71,9 @@ def without_stale(rows: Sequence[Offer]) -> list[Offer]:
 
 
 def median_usd_per_gpu_hour(gpu_id: str, billing: str = "firm") -> Summary | None:
-    """The usual price of a card; ``firm``: on demand at clouds that are not a marketplace of strangers' machines."""
+    """The usual price of a card, USD; ``firm``: on demand at clouds that are not a marketplace of strangers' machines.
+    None where the price book holds no such offer.
+    """
     return summary(without_stale(prices.offers(gpu_id, billing=billing)))
 
 
@@ -83,7 +87,7 @@ def by_class(rows: Sequence[Offer]) -> dict[tuple[ProviderClass, str], list[Offe
 
 
 def saving(cheaper: Summary | None, dearer: Summary | None) -> float | None:
-    """How many percent below the dearer median the cheaper one lies."""
+    """How many percent below the dearer median the cheaper one lies, negative where it does not; None without both."""
     if cheaper is None or dearer is None:
         return None
     return 100 * (1 - cheaper.usd_per_gpu_hour / dearer.usd_per_gpu_hour)
@@ -104,7 +108,9 @@ def freshness(offer: Offer) -> str:
 
 
 def spread(rows: Sequence[Offer]) -> float | None:
-    """Dearest over cheapest provider of one card, by each one's on-demand median; marketplaces left out."""
+    """Dearest over cheapest provider of one card, a ratio, by each one's on-demand median; marketplaces left out. None
+    for fewer than three providers.
+    """
     by_provider: dict[str, list[float]] = defaultdict(list)
     for row in rows:
         if row.billing in FIRM and row.provider_class != "marketplace":

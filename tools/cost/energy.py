@@ -24,7 +24,9 @@ class Energy:
 def energy(
     gpu: Gpu, gpu_hours: float, pue: float = PUE, grid_kg_per_kwh: float = GRID_KG_PER_KWH, load: float = LOAD
 ) -> Energy | None:
-    """GPU-hours x design power x load x (1 + host share) x PUE; None where a card's design power is not known."""
+    """Watts a GPU, kWh and kg CO2e at the building's meter: GPU-hours x design power x load x (1 + host share) x PUE
+    (sources beside the constants). ``load`` is a share, 0 to 1. None where a card's design power is not known.
+    """
     if not gpu.tdp_watts:
         return None
     watts = gpu.tdp_watts * load * (1 + HOST_WATTS_PER_WATT) * pue

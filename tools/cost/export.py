@@ -47,7 +47,10 @@ def focus_rows(
     start: str | None = None,
     project: str = "",
 ) -> list[Row]:
-    """One charge a part of the bill; parts without cost are left out."""
+    """One charge, USD, a part of the bill, in the columns of FOCUS 1.2; parts without cost are left out. ``hours`` is
+    the billed time, ``spread`` the factors of the low and high cost, ``start`` an ISO date (None leaves the period
+    open). Raises BadValue for a start that is no date.
+    """
     begin, end = _period(start, hours)
     rows: list[Row] = []
     for name, category, words in _PARTS:

@@ -33,7 +33,9 @@ class Interruptions:
 
 
 def best_interval(stall: float, mean_between: float) -> float:
-    """Hours of work between saves that waste least; everything in hours."""
+    """Hours of work between saves that waste least, from hours of one save's stall and between interruptions (Young
+    1974; Daly 2006, equation 37). Infinite where nothing fails; a hundredth of the mean for saves that cost nothing.
+    """
     if stall <= 0:
         return mean_between / 100 if math.isfinite(mean_between) else math.inf
     if not math.isfinite(mean_between):
@@ -45,7 +47,9 @@ def best_interval(stall: float, mean_between: float) -> float:
 
 
 def expected_stretch(mean_between: float, stall: float, restart: float, interval: float) -> float:
-    """Wall time over useful time when saving every ``interval`` hours of work."""
+    """Wall time over useful time, at least 1, when saving every ``interval`` hours of work; all arguments in hours
+    (Daly 2006, equation 20). The mean may be infinite; exponents are capped, so that it never overflows.
+    """
     if not math.isfinite(mean_between):
         return 1.0 + (stall / interval if math.isfinite(interval) and interval > 0 else 0.0)
     exponent = min((interval + stall) / mean_between, 500.0)
@@ -59,7 +63,9 @@ def interruptions(
     restart: float = RESTART_HOURS,
     interval: float | None = None,
 ) -> Interruptions:
-    """The expected course of a run of ``useful_hours``, saving at the best interval unless told one."""
+    """The expected course of a run of ``useful_hours``, saving at the best interval unless told one; all arguments in
+    hours, ``mean_between`` of the whole job and infinite where nothing fails. A run saves at least once, at its end.
+    """
     chosen = interval if interval is not None else best_interval(stall, mean_between)
     # A run that ends before its first save is due still writes its result once.
     chosen = max(min(chosen, useful_hours), 1e-6)
@@ -79,12 +85,16 @@ def interruptions(
 
 
 def job_mean_between(n_gpus: int, gpu_hours_between: float = GPU_HOURS_BETWEEN_FAILURES) -> float:
-    """Hours between failures of a job whose every GPU must run: the rates add up."""
+    """Hours between failures of a job whose every GPU must run: the rates add up, so GPU-hours over GPUs. Infinite for
+    a mean of 0, which stands for no failures.
+    """
     return gpu_hours_between / n_gpus if gpu_hours_between > 0 else math.inf
 
 
 def spot_mean_between(monthly_share: float, n_machines: int) -> float:
-    """Hours between reclaims when a machine has this chance a month (730 h) of being taken."""
+    """Hours between reclaims of any of ``n_machines`` when each has this chance (0 to 1) a month of 730 h of being
+    taken: 730 / (-ln(1 - p) x n), for reclaims at a constant rate (derivation). Infinite for a chance of 0.
+    """
     if monthly_share <= 0:
         return math.inf
     return 730.0 / (-math.log1p(-min(monthly_share, 0.999)) * n_machines)

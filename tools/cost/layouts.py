@@ -84,9 +84,9 @@ def layout_words(job: Job) -> str:
 def best_set_up(
     job: Job, gpu_id: str, n_gpus: int, per_machine: int, free: Freedom, software: SoftwareClass
 ) -> tuple[SetUp | None, MemoryBill]:
-    """The fastest layout that fits with headroom (else a borderline one), and the smallest need seen otherwise.
-
-    Kept, since what is asked next about a job (on spot, at this provider, within this budget) needs the same ones.
+    """The fastest layout that fits with headroom (else a borderline one), None where none fits, and the smallest need
+    seen otherwise. Kept, since what is asked next about a job (on spot, at this provider, within this budget) needs the
+    same ones.
     """
     gpu = load_gpu(gpu_id)
     fitting: dict[Verdict, list[tuple[float, Job, MemoryBill]]] = {"fits": [], "borderline": []}

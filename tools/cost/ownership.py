@@ -56,7 +56,10 @@ def owned(
     colo_usd_per_kw_month: float = 0.0,
     node_watts: float = 0.0,
 ) -> Owned:
-    """Spread every cost over the years; colocation, where given, includes power and replaces it."""
+    """Spread every cost, USD, over the years: the fixed part by GPU-hour of the calendar, power by used GPU-hour.
+    Shares are 0 to 1; resale falls exponentially through its share after 36 months. Colocation, USD per kW and month,
+    where given, includes power and replaces it. ``years`` and ``n_gpus`` must be above 0.
+    """
     servers = -(-n_gpus // gpus_per_server)
     purchase = server_usd * servers * (1 + (network_share if servers > 1 else 0.0))
     resale = server_usd * servers * residual_36_months ** (12 * years / RESIDUAL_MONTHS)
@@ -70,8 +73,8 @@ def owned(
 
 
 def break_even_utilisation(fleet: Owned, cloud_usd_per_gpu_hour: float) -> float:
-    """The utilisation above which owning is cheaper; above 1 it never is, and infinite where the cloud is dearer to
-    power than to rent.
+    """The utilisation u* = F / (c - v) above which owning is cheaper (the module's derivation); above 1 it never is,
+    and infinite where the cloud is dearer to power than to rent.
     """
     margin = cloud_usd_per_gpu_hour - fleet.running_per_gpu_hour
     return fleet.fixed_per_gpu_hour / margin if margin > 0 else float("inf")
@@ -87,7 +90,10 @@ class Mix:
 
 
 def best_mix(fleet: Owned, cloud_usd_per_gpu_hour: float, utilisation: float, gpus_per_server: int = 1) -> Mix:
-    """The cheapest number of whole owned servers for demand spread evenly between base and peak, of this mean."""
+    """The cheapest number of whole owned servers for demand spread evenly between base and peak, of this mean (0 to 1
+    of the peak, which is ``fleet.n_gpus``): the newsvendor's critical ratio (Arrow, Harris and Marschak 1951). Total in
+    USD over the years.
+    """
     peak = float(fleet.n_gpus)
     low = max(0.0, 2 * utilisation - 1) * peak
     high = peak if utilisation >= 0.5 else 2 * utilisation * peak

@@ -90,7 +90,10 @@ def trainable_params(job: Job) -> float:
 
 
 def run_time(job: Job, training_hours: float, n_machines: int, policy: Policy) -> RunTime:
-    """Stretch training hours by saves, failures, reclaims, evaluation and idle time."""
+    """Stretch training hours by saves, failures, reclaims, evaluation and idle time; all in hours. Failures and
+    reclaims add up as rates (Daly 2006 by ``interruptions``); each machine writes its share of a save. Shares must be
+    below 1.
+    """
     between = job_mean_between(job.n_gpus, 1e6 / policy.failures_per_million if policy.failures_per_million else 0.0)
     reclaimed = spot_mean_between(policy.spot_monthly_share, n_machines)
     rate = (0.0 if between == float("inf") else 1 / between) + (0.0 if reclaimed == float("inf") else 1 / reclaimed)

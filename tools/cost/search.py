@@ -63,7 +63,7 @@ class Plan:
 
     @property
     def precision(self) -> Precision:
-        """What it computes in."""
+        """What it computes in, which may be FP8 where the job asked for 16 bits."""
         return self.set_up.job.precision
 
 
@@ -99,7 +99,9 @@ def search(
     want: Filters,
     pinned: bool = True,
 ) -> Found:
-    """Price the job on every offer that passes the filters; ``pinned``: in the job's own precision alone."""
+    """Price the job on every offer that passes the filters, USD and hours; ``pinned``: in the job's own precision
+    alone. Cards that no count of GPUs makes fit are in ``ruled_out``, with their need.
+    """
     offers = columns()
     rows = np.flatnonzero(_mask(offers, want))
     row, machines = _expand(offers, rows, want)

@@ -26,7 +26,9 @@ class Match:
 
 
 def identify(tried: float, job: Job) -> Match | None:
-    """The tensor of ``job`` of this size, the likeliest kind first."""
+    """The tensor of ``job`` of this size in bytes, within ``TOLERANCE`` and 2 MiB, the likeliest kind first; None for
+    none.
+    """
     for match in candidates(job):
         slack = TOLERANCE * match.nbytes + 2 * 2.0**20
         if match.nbytes > 2**20 and abs(tried - match.nbytes) <= slack:
@@ -35,7 +37,7 @@ def identify(tried: float, job: Job) -> Match | None:
 
 
 def candidates(job: Job) -> list[Match]:
-    """Tensors that a step allocates whole, in the order in which they usually overflow."""
+    """Tensors that a step allocates whole, with their bytes, in the order in which they usually overflow."""
     shape = shape_of(job.arch)
     b, s = job.micro_batch, job.seq_len // job.cp
     tokens, vocab = b * s, job.arch.vocab_size

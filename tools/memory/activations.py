@@ -57,7 +57,9 @@ def block_cost(
     arch: Architecture, recipe: Recipe, adapters: tuple[str, ...], trained: bool, checkpointing: Checkpointing,
     attention: Attention, rank: int, tp: int,
 ) -> BlockCost:  # fmt: skip
-    """The bytes of a block; ``adapters`` are LoRA targets (empty when the weights themselves are trained)."""
+    """The bytes a token of one block on one GPU; fields named "square" are bytes a token and token of context.
+    ``adapters`` are LoRA targets (empty when the weights themselves are trained). Cached.
+    """
     shape = shape_of(arch)
     targets = adapter_linears(arch, adapters, recipe.fused_qkv, recipe.fused_gate) if adapters else ()
     names = frozenset(target.name for target in targets)

@@ -14,7 +14,9 @@ from tools.workload import Job
 
 
 def estimate(job: Job, recipe: Recipe | None = None) -> MemoryBill:
-    """The memory bill of a job; ``recipe`` overrides the framework's conventions."""
+    """The memory bill of a job, bytes on its fullest GPU (first or last pipeline stage); ``recipe`` overrides the
+    framework's conventions. Low and high are a 90 % interval, wider for frameworks without measurements.
+    """
     if job.task == "inference":
         return estimate_inference(job)
     if recipe is None:

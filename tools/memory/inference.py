@@ -19,7 +19,9 @@ _FULL_EVERY = {"gemma2": 2, "gemma-2": 2, "gemma3": 6, "gemma-3": 6, "gpt-oss": 
 
 
 def weight_bytes(job: Job, shape: Shape) -> float:
-    """Weights of the whole model at the job's precision; quantised formats leave embeddings and head in 16 bits."""
+    """Bytes of the whole model at the job's precision; quantised formats leave embeddings and head in 16 bits (QLoRA,
+    Dettmers et al. 2023, section 3, for the constants of a block).
+    """
     if job.precision in _PLAIN:
         return shape.total * _PLAIN[job.precision]
     key = {"nf4": "nf4_double"}.get(job.precision, job.precision)
@@ -27,7 +29,9 @@ def weight_bytes(job: Job, shape: Shape) -> float:
 
 
 def cache_bytes(job: Job, shape: Shape) -> float:
-    """The key-value cache of ``micro_batch`` sequences of ``seq_len`` tokens over all layers, on all GPUs together."""
+    """Bytes of the 16-bit key-value cache of ``micro_batch`` sequences of ``seq_len`` tokens over all layers, on all
+    GPUs together (Pope et al. 2022; DeepSeek-V2, section 2.1.3 for MLA). 0 for state-space models.
+    """
     arch, length = job.arch, job.seq_len
     layers = shape.layers
     if arch.attention == "ssm":
@@ -45,7 +49,9 @@ def cache_bytes(job: Job, shape: Shape) -> float:
 
 
 def estimate_inference(job: Job) -> MemoryBill:
-    """The bill of serving: weights and cache cut over tensor and pipeline parallelism, at least one kv head a GPU."""
+    """The bill of serving, bytes a GPU: weights and cache cut over tensor and pipeline parallelism, at least one kv
+    head a GPU; a prefill of at most 8,192 tokens at once.
+    """
     shape = shape_of(job.arch)
     gpus = job.tp * job.pp
     weights = weight_bytes(job, shape) / gpus

@@ -40,7 +40,10 @@ class LossCost:
 
 
 def loss_cost(shape: Shape, recipe: Recipe, tokens: float, tp: int, trained: bool, passes: float = 0.0) -> LossCost:
-    """The loss of ``tokens`` tokens on one GPU; the vocabulary is cut over the tensor-parallel group."""
+    """Bytes of logits and loss of ``tokens`` tokens on one GPU, by bytes a token and vocabulary entry (``LOSS_BYTES``,
+    counted from each loss's code); the vocabulary is cut over the tensor-parallel group where the recipe says so.
+    ``passes``: passes without gradient whose logits may stay.
+    """
     entries = tokens * shape.vocab / (tp if recipe.loss_parallel else 1)
     if recipe.loss == "linear":
         # Liger, Unsloth, CCE: chunks of about tokens*hidden entries in bf16 and fp32; the gradient of the input stays.

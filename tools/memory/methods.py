@@ -46,7 +46,9 @@ def extras_of(job: Job) -> Extras:
 
 
 def generation_bytes(job: Job, shape: Shape, extras: Extras) -> float:
-    """Key-value cache while completions are generated, cut over the tensor-parallel group; training waits then."""
+    """Bytes on one GPU of the key-value cache while a group's completions are generated, cut over the tensor-parallel
+    group; training waits then. 0 for methods that generate nothing.
+    """
     if not extras.generates:
         return 0.0
     group = max(job.micro_batch, job.group_size) / max(1, job.micro_batch)

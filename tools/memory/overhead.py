@@ -26,7 +26,9 @@ MEASURED_FRAMEWORKS = frozenset({"hf", "trl", "fms", "litgpt", "torchtitan", "me
 
 
 def reserved_bytes(live_bytes: float, n_gpus: int) -> float:
-    """What the caching allocator holds for ``live_bytes`` of tensors."""
+    """Bytes that PyTorch's caching allocator holds for ``live_bytes`` of tensors on one GPU; share and fixed part are
+    calibrated.
+    """
     return live_bytes * (1 + RESERVED_SHARE) + (RESERVED_FIXED_BYTES if n_gpus > 1 else 0.0)
 
 

@@ -40,7 +40,9 @@ class Peak:
 
 
 def stage_peak(job: Job, shape: Shape, recipe: Recipe, cut: Cut, first: bool, last: bool) -> Peak:
-    """The phases of the first, the last or the only pipeline stage."""
+    """The phases, in bytes on one GPU, of the first, the last or (both true) the only pipeline stage, and the parts of
+    the largest. A pipeline's stages between are smaller than its ends.
+    """
     adapter, extras = job.is_adapter, extras_of(job)
     states = states_of(job, shape, recipe, cut, first, last)
     block = block_cost(

@@ -109,7 +109,9 @@ def stage_layers(shape: Shape, job: Job, first: bool) -> tuple[int, int]:
 
 
 def stage_params(shape: Shape, job: Job, first: bool, last: bool, untied: bool) -> tuple[float, float, float]:
-    """Parameters of a pipeline stage: in blocks without routed experts, routed experts, and outside blocks."""
+    """Parameters on one GPU of a pipeline stage, after tensor and expert parallelism: in blocks without routed experts,
+    routed experts, and outside blocks.
+    """
     tp = job.tp
     dense, moe = stage_layers(shape, job, first)
     if shape.linears:

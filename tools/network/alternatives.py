@@ -54,7 +54,9 @@ def timed(job: Job, gpu: Gpu, fabric: Fabric, options: Options) -> StepTime:
 
 
 def kept_share(job: Job, gpu: Gpu, fabric: Fabric, options: Options, inside: bool) -> float:
-    """Speed over ``fabric`` relative to the same machines with an unlimited link (``inside`` or between nodes)."""
+    """Speed over ``fabric`` relative to the same machines with an unlimited link (``inside`` or between
+    nodes), 0 to 1.
+    """
     return _ideal(job, gpu, fabric, options, inside).total / timed(job, gpu, fabric, options).total
 
 

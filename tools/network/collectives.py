@@ -25,7 +25,9 @@ Op = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"]
 
 
 def collective_seconds(op: Op, payload: float, members: int, per_node: int, fabric: Fabric) -> float:
-    """Seconds of one call; ``per_node`` of the ``members`` share a node."""
+    """Seconds of one call on ``payload`` bytes (P in the module's docstring, with formulas and papers); ``per_node`` of
+    the ``members`` share a node. 0 for one member or no bytes.
+    """
     if members <= 1 or payload <= 0:
         return 0.0
     inside, outside = wire_bytes(op, payload, members, per_node)
@@ -43,7 +45,9 @@ def collective_seconds(op: Op, payload: float, members: int, per_node: int, fabr
 
 
 def wire_bytes(op: Op, payload: float, members: int, per_node: int) -> tuple[float, float]:
-    """Bytes that one GPU puts on its link inside the node, and on its port between nodes."""
+    """Bytes that one GPU puts on its link inside the node, and on its port between nodes, in one direction; ``payload``
+    in bytes (Patarasuk and Yuan 2009 for the ring; the module's docstring for the rest).
+    """
     if members <= 1:
         return 0.0, 0.0
     g = min(per_node, members)
@@ -76,7 +80,9 @@ def in_switch(fabric: Fabric, per_node: int) -> bool:
 
 
 def latency_seconds(op: Op, members: int, per_node: int, nodes: int, fabric: Fabric) -> float:
-    """Launch plus hops: a tree's depth for all-reduce, the whole ring for gathers, one hop for a send."""
+    """Seconds of launch plus hops, constants fitted: a tree's depth for all-reduce, the whole ring for gathers, one hop
+    for a send.
+    """
     hop = fit.INTER_HOP_SECONDS[fabric.inter_kind]
     if op == "send":
         return fit.LAUNCH_SECONDS / 2 + (hop if nodes > 1 else fit.INTRA_HOP_SECONDS)

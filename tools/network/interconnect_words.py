@@ -72,7 +72,7 @@ def write(
 
 
 def efficiency_range(step: StepTime) -> tuple[float, float]:
-    """Efficiency with the exposed communication larger and smaller by the calibrated factor."""
+    """(low, high) efficiency, 0 to 1, with the exposed communication larger and smaller by the calibrated factor."""
     busy = step.compute + step.bubble
     slack = SCATTER * step.compute
     return (

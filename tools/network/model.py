@@ -60,12 +60,16 @@ class Communication:
     by_axis: dict[str, float]  # exposed seconds: data, tensor, context, expert, pipeline, waiting, contention
 
     def efficiency(self, compute_seconds: float) -> float:
-        """Compute over compute and exposed communication: the share of the GPUs' speed that is kept."""
+        """Compute over compute and exposed communication: the share (0 to 1) of the GPUs' speed that is kept; 0 without
+        compute.
+        """
         return compute_seconds / (compute_seconds + self.exposed_seconds) if compute_seconds > 0 else 0.0
 
 
 def communication(job: Job, gpu: Gpu, fabric: Fabric, compute_seconds: float, ways: Ways = AS_USUAL) -> Communication:
-    """What a step moves and what of it is not hidden under ``compute_seconds`` of busy time."""
+    """Bytes and seconds that one GPU's step moves, and what of it is not hidden under ``compute_seconds`` of busy time.
+    Overlap, stragglers and contention are fitted constants; volumes by ``traffic``.
+    """
     items = traffic(job, fabric, ways.sequence_parallel, ways.cp_kind, ways.compression)
     uses = tuple(_use(item, fabric) for item in items)
     exposed = _exposed(job, fabric, items, [use.seconds for use in uses], compute_seconds, ways.overlap)
@@ -80,7 +84,7 @@ def communication(job: Job, gpu: Gpu, fabric: Fabric, compute_seconds: float, wa
 
 
 def exposed_by_axis(job: Job, fabric: Fabric, compute_seconds: float, ways: Ways = AS_USUAL) -> dict[str, float]:
-    """``communication(...).by_axis`` alone, for searches that time many layouts."""
+    """Exposed seconds by axis, ``communication(...).by_axis`` alone, for searches that time many layouts."""
     items = traffic(job, fabric, ways.sequence_parallel, ways.cp_kind, ways.compression)
     return _exposed(job, fabric, items, [_seconds(item, fabric) for item in items], compute_seconds, ways.overlap)
 

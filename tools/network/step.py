@@ -38,14 +38,16 @@ class StepTime:
 
     @property
     def efficiency(self) -> float:
-        """Share of a lone GPU's speed that each GPU keeps: compute over the whole step, offload aside."""
+        """Share (0 to 1) of a lone GPU's speed that each GPU keeps: compute over the whole step, offload aside."""
         return self.compute / (self.total - self.offload)
 
 
 def step_time(
     job: Job, gpu: Gpu, fabric: Fabric, software: SoftwareClass | None = None, ways: Ways = AS_USUAL
 ) -> StepTime:
-    """The modelled step of ``job`` on this fabric; software not told is that of the job's framework."""
+    """The modelled step of ``job`` on this fabric, in seconds by cause; software not told is that of the job's
+    framework. By ``modelled_step``, the only place where a step is timed.
+    """
     found = modelled_step(job, gpu, fabric, software_of(job.framework, software), ways=ways)
     tokens = job.tokens_per_step / job.n_gpus
     shown = {axis: seconds * tokens for axis, seconds in zip(AXES, found.exposed, strict=True)}

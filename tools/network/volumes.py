@@ -106,7 +106,7 @@ def _traffic(
 
 
 def split_params(arch: Architecture) -> tuple[float, float]:
-    """Weights that every rank of a stage needs, and routed experts' weights."""
+    """(weights that every rank of a stage needs, routed experts' weights), counts over the whole model."""
     routed = float(shape_of(arch).routed)
     return arch.total_params - routed, routed
 
@@ -117,7 +117,7 @@ def adapter_params(job: Job) -> float:
 
 
 def weight_bytes(job: Job) -> float:
-    """Bytes of a stored or gathered weight; stacks that train in fp8 gather fp8."""
+    """Bytes of one stored or gathered weight; stacks that train in fp8 gather fp8."""
     if job.precision == "fp8" and job.framework in _FP8_GATHERS:
         return 1.0
     return STORED_BYTES.get(job.precision, 2.0)

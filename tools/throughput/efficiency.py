@@ -99,8 +99,8 @@ def _measured(family: str, bits: int) -> bool:
 
 
 def compute_bits(precision: Precision, gpu: Gpu, trained_base: bool = True) -> int:
-    """Width of the matrix products: 4- and 8-bit stored bases still multiply in 16 bits; a chip without the rate falls
-    back to the next wider one that it has.
+    """Width of the matrix products, 4, 8, 16 or 32 bits: 4- and 8-bit stored bases still multiply in 16 bits; a chip
+    without the rate falls back to the next wider one that it has.
     """
     bits = _BITS.get(precision, 16) if trained_base else 16
     if bits == 4 and not gpu.dense_flops.get("fp4"):
@@ -111,8 +111,9 @@ def compute_bits(precision: Precision, gpu: Gpu, trained_base: bool = True) -> i
 
 
 def peak_flops(gpu: Gpu, bits: int) -> float:
-    """Dense peak at this width, fp32 accumulation: GeForce cards halve FP8 then as they halve 16 bits (NVIDIA's Ada and
-    Blackwell GeForce white papers), so no card passes twice its 16-bit rate.
+    """Dense FLOP/s at this width (4, 8, 16 or 32 bits), fp32 accumulation: GeForce cards halve FP8 then as they halve
+    16 bits (NVIDIA's Ada and Blackwell GeForce white papers), so no card passes twice its 16-bit rate. 1e12 where no
+    rate is held; KeyError for another width.
     """
     rates = gpu.dense_flops
     if bits == 8 and rates.get("fp8") and rates.get("bf16"):
@@ -186,7 +187,9 @@ def coefficients(
     kernels: Kernels = "current",
     power_watts: float | None = None,
 ) -> Coefficients:
-    """The calibrated fractions applied to this chip's nominal rates."""
+    """The calibrated fractions applied to this chip's nominal rates: FLOP/s, bytes/s, shares. ``power_watts`` is a
+    limit below the design power, None for none; 100 GB/s stand in for a bandwidth that is not held.
+    """
     use = keys(gpu, job, bits, software, pcie, kernels)
     watts = min(power_watts or 1e9, gpu.tdp_watts or 1e9)
     bandwidth = gpu.bandwidth_bytes_per_s or 100e9
@@ -225,8 +228,9 @@ def _coefficients(
 
 
 def under_power(peak: float, ceiling: float) -> float:
-    """The sustained rate of a chip that could multiply at ``peak`` but is held to ``ceiling`` by its power limit; a
-    quadratic mean of the two times, since clocks give way gradually.
+    """The sustained FLOP/s of a chip that could multiply at ``peak`` but is held to ``ceiling`` by its power limit,
+    peak / sqrt(1 + (peak / ceiling)**2): a quadratic mean of the two times, since clocks give way gradually (a
+    modelling choice).
     """
     return peak / (1.0 + (peak / ceiling) ** 2) ** 0.5  # type: ignore[no-any-return]
 
@@ -242,7 +246,9 @@ def over_pcie(job: Job, fabric: Fabric | None) -> bool:
 
 
 def interval_factor(gpu: Gpu, job: Job, software: SoftwareClass, fabric: Fabric | None = None) -> float:
-    """How far either way the measured speed may lie, 9 times in 10."""
+    """The factor, at least 1, either way of the estimate within which the measured speed lies 9 times in 10; from
+    held-out rows (``evals.calibrate_throughput``). The widest that applies counts.
+    """
     widest = constants.INTERVAL[software]
     if job.is_adapter:
         widest = max(widest, constants.INTERVAL[f"{software}/adapter"])

@@ -143,7 +143,9 @@ def token_flops(job: Job) -> TokenFlops:
 
 
 def six_nd_hours(params: float, tokens: float, n_gpus: int, peak_flops: float, mfu: float) -> float:
-    """The back-of-envelope check: 6·N·D / (GPUs · peak · MFU), in hours (Kaplan et al. 2020)."""
+    """The back-of-envelope check in hours, 6·N·D / (GPUs · peak · MFU) (Kaplan et al. 2020, section 2.1), with peak in
+    FLOP/s and the MFU above 0 and up to 1.
+    """
     return 6.0 * params * tokens / (n_gpus * peak_flops * mfu) / 3600.0
 
 

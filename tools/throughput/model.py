@@ -50,7 +50,7 @@ class Parts:
 
     @property
     def compute(self) -> float:
-        """Busy time on the GPU: products, attention and memory-bound kernels."""
+        """Seconds per token that the GPU is busy: products, attention and memory-bound kernels."""
         return self.matmul + self.attention + self.memory
 
     @property
@@ -103,7 +103,9 @@ def modelled_step(
     kernels: Kernels = "current",
     ways: Ways = AS_USUAL,
 ) -> Modelled:
-    """Time one optimizer step of ``job``; ``ways`` is how the stack communicates."""
+    """Time one optimizer step of ``job``, seconds per token of a GPU's share; ``ways`` is how the stack communicates.
+    Without a fabric, the card's usual one. Formula and papers: the module's docstring.
+    """
     if fabric is None and job.n_gpus > 1:
         fabric = _usual_fabric(gpu.id, job.n_gpus)
     terms = work(job, gpu)
@@ -125,7 +127,9 @@ def estimate_throughput(
     power_watts: float | None = None,
     kernels: Kernels = "current",
 ) -> Throughput:
-    """The modelled speed of ``job`` on ``job.n_gpus`` of ``gpu``; see the module's formula."""
+    """The modelled speed of ``job`` on ``job.n_gpus`` of ``gpu``, tokens/s and seconds a step, with a 90 % interval;
+    see the module's formula. ``power_watts`` is a limit below the design power, None for none.
+    """
     bits = _bits(job, gpu)
     step = modelled_step(job, gpu, fabric, software, power_watts, kernels)
     peak, flops, parts, written = peak_flops(gpu, bits), step.terms.flops, step.parts, None
@@ -154,7 +158,9 @@ def estimate_throughput(
 
 
 def tokens_per_second_at_most(job: Job, gpu: Gpu, software: SoftwareClass = "user") -> float:
-    """The speed with every byte of communication hidden: a bound that a search can prune by, at a tenth of the cost."""
+    """Tokens/s of all GPUs with every byte of communication hidden: a bound that a search can prune by, at a tenth of
+    the cost.
+    """
     terms = work(job, gpu)
     parts = combine(terms, coefficients(gpu, job, _bits(job, gpu), software), _NOTHING)
     return job.n_gpus / parts.total
@@ -188,7 +194,9 @@ def busy(terms: Terms, rate: Coefficients) -> Parts:
 
 
 def combine(terms: Terms, rate: Coefficients, exposed: Sequence[float], parts: Parts | None = None) -> Parts:
-    """The whole time of a token, by cause; arrays of rows go through it as well. ``parts``: ``busy``'s, if known."""
+    """Seconds per token by cause; arrays of rows go through it as well. ``exposed`` are seconds per token by axis in
+    the order of AXES, before the software's share; ``parts``: ``busy``'s, if known.
+    """
     parts = parts or busy(terms, rate)
     shown = sum(map(mul, rate.exposed, exposed))
     return Parts(

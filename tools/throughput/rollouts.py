@@ -69,9 +69,10 @@ def uncertainty(job: Job) -> float:
 
 
 def rollouts(job: Job, gpu: Gpu, fabric: Fabric | None, longest: float | None = None) -> Rollouts:
-    """Time to write the completions of one optimizer step: ``tokens_per_step / seq_len`` sequences.
+    """Seconds to write the completions of one optimizer step: ``tokens_per_step / seq_len`` sequences. Formula and
+    paper: the module's docstring.
 
-    ``longest``: tokens of the longest completion, else twice the mean.
+    ``longest``: tokens of the longest completion, else twice the mean. Without a fabric, weights move in no time.
     """
     arch, shape = job.arch, shape_of(job.arch)
     answer = float(min(job.response_tokens, job.seq_len - 1) or 1)

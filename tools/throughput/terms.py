@@ -96,7 +96,7 @@ def _work(job: Job, bits: int, pcie_bytes_per_s: float) -> Terms:
 
 
 def adapter_params(job: Job) -> float:
-    """Adapter weights; where the layers' shapes are not published, those of a Llama-like layer."""
+    """Adapter weights, a count; where the layers' shapes are not published, those of a Llama-like layer."""
     found = adapter_weights(job.arch, job.lora_rank, job.lora_targets)
     if found:
         return found
