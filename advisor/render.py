@@ -56,14 +56,16 @@ class Sources:
             self.tables.setdefault(f"{call}.{table.id}", table)
 
     def fact(self, name: str) -> Fact | None:
-        """The fact of this id; without its prefix where only one call has it."""
+        """The fact of this id; without its prefix where only one call has it. None where there is none or several."""
         if name in self.facts:
             return self.facts[name]
         found = {id(fact): fact for key, fact in self.facts.items() if key.partition(".")[2] == name}
         return next(iter(found.values())) if len(found) == 1 else None
 
     def table(self, name: str) -> tuple[str, Table] | None:
-        """The table of this id with its full id; without its prefix where only one call has it."""
+        """(full id, table) of this id; without its prefix where only one call has it. None where there is none or
+        several.
+        """
         if name in self.tables:
             return name, self.tables[name]
         found = [(key, table) for key, table in self.tables.items() if key.partition(".")[2] == name]

@@ -72,7 +72,9 @@ class Outcome:
 
 
 def predict(case: Case) -> tuple[float, float, float]:
-    """Expected, low and high bytes in the terms that the row was measured in."""
+    """Expected, low and high bytes in the terms that the row was measured in: allocated, reserved or the card's, on one
+    GPU or summed over them.
+    """
     bill = estimate(case.job, case.recipe)
     value, low, high = _in_terms(bill, case.kind)
     if case.loose:

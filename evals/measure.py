@@ -187,7 +187,9 @@ def memory_row(job: Job, found: Measured) -> dict[str, str]:
 
 
 def expected(job: Job, fake: bool) -> tuple[float, float, float]:
-    """The estimate of live bytes in the same terms: fake runs carry an explicit mask and repeated kv heads."""
+    """Expected, low and high live bytes in the same terms as the measurement: fake runs carry an explicit mask and
+    repeated kv heads, and no libraries' workspaces.
+    """
     recipe = replace(recipe_for(job), dropout=False)
     if job.is_adapter:
         recipe = replace(recipe, lora_autocast=False)

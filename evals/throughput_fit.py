@@ -146,7 +146,9 @@ _SCALARS = (
 
 
 def solve(rows: Problem, start: Array | None = None) -> Array:
-    """The logarithms of the table entries that fit best: robust least squares with the priors as further rows."""
+    """The logarithms of the table entries that fit best, shape (entries,): robust least squares (soft L1) on log
+    speeds, with the priors as further rows.
+    """
     target = np.log(rows.measured)
     root = np.sqrt(rows.weight)
 
@@ -159,7 +161,9 @@ def solve(rows: Problem, start: Array | None = None) -> Array:
 
 
 def settle(rows: Problem, rounds: int = 3, start: Array | None = None) -> Array:
-    """Fit, with communication exposed anew under each round's compute time."""
+    """Fit ``rounds`` times, with communication exposed anew under each round's compute time; the logarithms, shape
+    (entries,).
+    """
     theta = rows.prior if start is None else start
     for _round in range(rounds):
         expose(rows, theta)
@@ -168,7 +172,7 @@ def settle(rows: Problem, rounds: int = 3, start: Array | None = None) -> Array:
 
 
 def entries(names: Sequence[str], held: Mapping[str, Mapping[str, float]]) -> Array:
-    """The logarithms of tables that are held already, in the order of ``names``."""
+    """The logarithms of tables that are held already, shape (names,). Raises KeyError for an entry that they lack."""
     found = []
     for name in names:
         table, _, key = name.partition("/")

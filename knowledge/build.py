@@ -23,7 +23,9 @@ DATA = Path(__file__).parent / "data"
 
 
 def build(path: Path) -> str:
-    """Write the knowledge base to ``path`` (atomically) and return its version."""
+    """Write the knowledge base to ``path`` and return its version, 16 hex digits; atomically, so that a reader sees the
+    old file or the new one. Folders are made. Raises OSError where it cannot be written.
+    """
     version = data_version()
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, partial = tempfile.mkstemp(dir=path.parent, suffix=".partial")

@@ -73,7 +73,9 @@ def cleaned(rows: Iterable[Observation]) -> tuple[list[Observation], list[Reject
 
 
 def name_gpu(name: str) -> tuple[str, str | None] | None:
-    """The GPU's id, and a doubt that keeps the row out: the form factor decides the price and was not stated."""
+    """The GPU's id, and a doubt that keeps the row out: the form factor decides the price and was not stated. (id,
+    None) without a doubt; None for a name that is no GPU's.
+    """
     try:
         match = find_gpu(name)
     except InputProblem:

@@ -83,7 +83,9 @@ def version(text: str) -> tuple[int, ...]:
 
 
 def chip(capability: str | None) -> Chip | None:
-    """The architecture of a compute capability or AMD target, e.g. sm_120 or gfx942."""
+    """The architecture of a compute capability or AMD target, e.g. sm_120 or gfx942; None for None and for one not
+    held.
+    """
     for row in _data()["architectures"]:
         if capability and capability.startswith(row["match"]):
             return Chip(
@@ -107,7 +109,9 @@ def torch_releases() -> list[TorchRelease]:
 
 
 def wheel_capabilities(torch: str, cuda: str) -> tuple[str, str, Origin]:
-    """Lowest and highest compute capability with kernels in this wheel."""
+    """Lowest and highest compute capability with kernels in this wheel, "major.minor", and the source; the recalled 5.0
+    to 9.0 for a wheel not held.
+    """
     for row in _data()["wheel_capabilities"]:
         same = cuda == row["cuda"] or cuda.startswith(row["cuda"] + ".")
         if same and version(torch) >= version(row.get("torch_from", "0")):
@@ -116,7 +120,7 @@ def wheel_capabilities(torch: str, cuda: str) -> tuple[str, str, Origin]:
 
 
 def capabilities(kind: str) -> dict[str, Capability]:
-    """Rows of ``precision``, ``attention`` or ``libraries`` by name."""
+    """Rows of ``precision``, ``attention`` or ``libraries`` by name. Raises KeyError for another kind."""
     return {
         row["name"]: Capability(
             row["name"], row.get("words", row["name"]), row.get("nvidia") or None, row.get("nvidia_last"),

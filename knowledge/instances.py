@@ -68,7 +68,7 @@ def instance(row: dict[str, Any]) -> Instance:
 
 
 def link(row: dict[str, Any]) -> Link:
-    """A typed interconnect from one record of ``data/links.json``."""
+    """A typed interconnect from one record of ``data/links.json``; rates in bytes/s, None for what is not held."""
     return Link(
         id=row["id"],
         kind=row["kind"],

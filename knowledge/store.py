@@ -16,7 +16,9 @@ _LOCAL = threading.local()
 
 
 def connection() -> sqlite3.Connection:
-    """This thread's read-only connection; rows behave as mappings."""
+    """This thread's read-only connection; rows behave as mappings. Raises BadValue where the file is absent or damaged;
+    one that is missing beside the package is built first.
+    """
     found: sqlite3.Connection | None = getattr(_LOCAL, "connection", None)
     if found is None:
         found = _LOCAL.connection = _opened(database_path())

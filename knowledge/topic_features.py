@@ -55,7 +55,9 @@ def run_counts(text: str) -> dict[str, float]:
 
 
 def weighted(counts: dict[str, float], rarity: dict[str, float]) -> dict[str, float]:
-    """Known features with their weight, log count × rarity, scaled to length 1."""
+    """Known features with their weight, (1 + ln count) × rarity, scaled to a Euclidean length of 1; features that
+    ``rarity`` has not are left out, {} for none.
+    """
     raw = {
         feature: (1.0 + float(np.log(count)) if count >= 1.0 else count) * rarity[feature]
         for feature, count in counts.items()

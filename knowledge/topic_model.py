@@ -51,7 +51,9 @@ def add_topics(
 def fit(
     lines: Sequence[Line], n_topics: int, synonyms: Sequence[tuple[str, str]]
 ) -> tuple[dict[str, float], npt.NDArray[np.float32]]:
-    """Rarity of each feature (inverse document frequency) and its weights (features × topics)."""
+    """Rarity of each feature, ln(1 + lines / lines with it), and its weights, float32 of shape (features,
+    ``n_topics``): softmax regression by stochastic gradient descent in a fixed order.
+    """
     terms = [term_counts(text, synonyms) for text, _topic, _weight in lines]
     runs = [run_counts(text) for text, _topic, _weight in lines]
     seen = Counter(feature for counts in (*terms, *runs) for feature in counts)

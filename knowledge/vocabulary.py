@@ -47,7 +47,9 @@ def synonyms() -> list[tuple[str, str]]:
 
 @lru_cache(maxsize=4)
 def rarity(table: str) -> dict[str, float]:
-    """Inverse document frequency of every stem of the index of ``articles`` or ``claims``."""
+    """Inverse document frequency, ln(1 + documents / documents with it), of every stem of the index of ``articles`` or
+    ``claims``. Cached: do not change it.
+    """
     total = connection().execute(f"select count(*) from {table}").fetchone()[0]
     rows = connection().execute(f"select term, doc from {table}_words")
     return {row["term"]: math.log(1 + total / row["doc"]) for row in rows}

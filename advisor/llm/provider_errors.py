@@ -19,7 +19,7 @@ BACKOFF_SECONDS = (0.5, 8.0)
 
 
 def judge(name: str, error: Exception, attempt: int) -> tuple[ModelFailed, float | None]:
-    """Our word for a provider's error, and how long to wait before another try; None: do not try again."""
+    """Our word for a provider's error, and the seconds to wait before another try; None: do not try again."""
     status, kind = getattr(error, "status_code", None), type(error).__name__
     log.info("%s: %s %s", name, kind, status)  # never the text: providers echo keys in it
     if kind == "ContentPolicyViolationError":

@@ -56,7 +56,9 @@ class Service:
         return Ask(question, conversation_id, asked, caller.owner, surface, self.desk, meter)
 
     def price_of(self, model: str) -> Price | None:
-        """USD per input and output token: as litellm's list has it, else as the operator says."""
+        """(USD per input token, USD per output token): as litellm's list has it, else as the operator says per million.
+        None where neither does.
+        """
         listed = price_of(model)
         ours = self.settings
         taken, given = ours.usd_per_million_input_tokens, ours.usd_per_million_output_tokens

@@ -28,7 +28,9 @@ class Judged:
 
 
 def judge(fetched: Sequence[Observation], old: Mapping[Key, Observation], book: Sequence[Offer]) -> Judged:
-    """Name and clean the rows, drop absurd ones, and compare with the rows in force."""
+    """Name and clean the rows, drop absurd ones (reasons counted), and compare with the rows in force, ``old``;
+    ``book`` gives the usual prices. Pure.
+    """
     named, rejected = cleaned(fetched)
     out = Judged(None, Counter(_short(item.reason) for item in rejected))
     usual = _medians(book)
