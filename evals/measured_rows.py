@@ -13,9 +13,10 @@ from typing import Any, get_args
 
 from evals.measured_models import Row, architecture_of
 from knowledge.types import Architecture
+from tools.frameworks import Framework
 from tools.memory.profiles import HF_FRAMEWORKS, recipe_for, upcast_for_kbit
 from tools.memory.recipe import Recipe
-from tools.workload import Checkpointing, Framework, Job, Optimizer, WorkloadInput, resolve
+from tools.workload import Checkpointing, Job, Optimizer, WorkloadInput, resolve
 
 
 @dataclass(frozen=True, slots=True)

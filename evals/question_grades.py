@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -59,7 +60,7 @@ def grade(question: dict[str, Any], results: list[dict[str, Any]], keys: dict[st
     for name, stated in question["slots"].items():
         if name in keys["unstated"].get(question["id"], ()):
             continue
-        read = _slot_read(name, stated, calls, question)
+        read = _slot_read(name, stated, calls, question, results)
         if read is not None:
             mark.slots[name] = read
     expected = keys["outcomes"].get(question["id"])
@@ -94,12 +95,19 @@ _ARGUMENTS = {
     "tokens": ("tokens",), "samples": ("samples",), "epochs": ("epochs",), "precision": ("precision",),
     "budget": ("budget",), "deadline": ("deadline",), "provider": ("provider", "providers"),
     "framework": ("framework",), "parallelism": ("sharding",), "cuda": ("cuda",), "driver": ("driver",),
-    "utilisation": ("utilisation",), "price": ("price", "cloud_price"), "task": ("task",),
+    "utilisation": ("utilisation",), "task": ("task",),
+    "price": ("price", "cloud_price", "max_usd_per_gpu_hour", "max_usd_per_hour"),
 }  # fmt: skip
 
 
-def _slot_read(name: str, stated: Any, calls: list[dict[str, Any]], question: dict[str, Any]) -> bool | None:
-    """Whether a call carries the slot; None where none of the called tools takes such an argument."""
+def _slot_read(
+    name: str, stated: Any, calls: list[dict[str, Any]], question: dict[str, Any], results: list[dict[str, Any]]
+) -> bool | None:
+    """Whether a call carries the slot; None where none of the called tools takes such an argument.
+
+    A card that the tables do not hold is no argument of any tool: it is read where the answer names it. A memory beside
+    a card that is not sold with it is a claim about the card, not a slot.
+    """
     arguments = _ARGUMENTS.get(name)
     if not arguments:
         return None
@@ -112,7 +120,42 @@ def _slot_read(name: str, stated: Any, calls: list[dict[str, Any]], question: di
     wanted = [part for part in str(stated).replace("->", "|").split("|") if part not in ("", "max")]
     if name in ("method",) and question["slots"].get("task"):
         return None
-    return all(any(_same(name, part, item) for item in flat) for part in wanted)
+    cards = str(question["slots"].get("gpu", "")).split("|")
+    if name == "gpu_vram" and not all(_sold_with(card, wanted) for card in cards):
+        return None
+    said = " ".join(_plain(result["answer"]) for result in results)
+    return all(
+        any(_same(name, part, item) for item in flat) or (name == "gpu" and not _held(part) and _plain(part) in said)
+        for part in wanted
+    )
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "", text.lower())
+
+
+def _held(card: str) -> bool:
+    """Whether the tables hold a card of this name."""
+    try:
+        return find_gpu(_GPU_NAMES.get(card, card)).value is not None
+    except InputProblem:
+        return False
+
+
+def _sold_with(card: str, sizes: list[str]) -> bool:
+    """Whether a card is sold with one of these sizes of memory; true of a card that the tables do not hold."""
+    if not _held(card):
+        return True
+    for size in sizes:
+        gigabytes = float(re.sub(r"[^\d.]", "", size) or 0)
+        for name in (card, f"{card} {gigabytes:g}GB"):
+            try:
+                found = find_gpu(_GPU_NAMES.get(name, name)).value.marketed_memory_gb
+            except InputProblem:
+                continue
+            if abs(found - gigabytes) <= 0.1 * gigabytes:
+                return True
+    return False
 
 
 def _same(name: str, stated: str, given: Any) -> bool:
@@ -126,6 +169,10 @@ def _same(name: str, stated: str, given: Any) -> bool:
         )
         return abs(load_gpu(str(given)).marketed_memory_gb - number) <= 0.1 * number
     if name == "method":
+        if stated == "sft":  # no adapter is named: every weight is tuned
+            return str(given) == "full"
+        if stated == "pretrain" and given == "continued_pretrain":
+            return True
         return str(given) in stated or (stated == "lora-8bit" and given == "lora") or stated in ("all", str(given))
     if name == "parallelism":
         return str(given) in stated.replace("-offload", "") or stated.startswith(str(given))
@@ -134,7 +181,11 @@ def _same(name: str, stated: str, given: Any) -> bool:
             return True  # a day by the calendar, whose hours are those of the moment it is asked
         hours = {"h": 1.0, "d": 24.0, "w": 168.0}.get(stated[-1], 1.0)
         return float(str(given).rstrip("h") or 0) == float(stated[:-1]) * hours
-    if name in ("framework", "provider", "precision", "task", "cuda", "driver"):
+    if name == "price" and (low_high := re.fullmatch(r"\D*([\d.]+)-([\d.]+)\D*", stated)):
+        return float(low_high[1]) <= float(given) <= float(low_high[2])
+    if name in ("framework", "provider"):
+        return _plain(str(given)) in _plain(stated) or _plain(stated) in _plain(str(given))
+    if name in ("precision", "task", "cuda", "driver"):
         return str(given).replace("-", "") in stated.replace("-", "") or stated in str(given)
     try:
         left, right = _amount(stated), float(given)
@@ -144,7 +195,9 @@ def _same(name: str, stated: str, given: Any) -> bool:
 
 
 def _amount(text: str) -> float:
-    text = text.strip().lower().lstrip("$").replace(",", "")
+    text = re.sub(r"(?:/|per).*", "", text.strip().lower()).strip(" $~").replace(",", "")
+    if text.endswith("%"):
+        return float(text[:-1]) / 100
     scale = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}.get(text[-1:], 1.0)
     return float(text.rstrip("kmbt")) * scale
 
@@ -153,6 +206,8 @@ def _same_model(stated: str, given: Any) -> bool:
     text = stated.lower().lstrip("-")
     if str(given).lower() == text:
         return True
+    if not _known_model(text) and (size := re.search(r"(?<![\d.])(\d+(?:\.\d+)?[bm])$", text)):
+        text = size[1]  # of a model that the tables do not hold, a call can carry the size alone
     try:
         billions = _amount(text) / 1e9 if text[-1] in "mbt" and text[0].isdigit() else None
     except ValueError:
@@ -171,6 +226,13 @@ def _same_model(stated: str, given: Any) -> bool:
         if str(given)[-1:] in "BM" and str(given)[:1].isdigit():
             return abs(meant.total_params / 1e9 - total) <= 0.25 * total
         return meant.id == find_model(str(given)).value.id
+    except InputProblem:
+        return False
+
+
+def _known_model(name: str) -> bool:
+    try:
+        return find_model(name).value is not None
     except InputProblem:
         return False
 

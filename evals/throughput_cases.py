@@ -16,11 +16,12 @@ from knowledge.gpus import find_gpu
 from knowledge.types import Architecture, Gpu
 from tools.architectures import from_parameters, resolve_architecture
 from tools.errors import InputProblem
+from tools.frameworks import Framework
 from tools.memory import estimate
 from tools.network.fabric import Fabric, fabric_for
 from tools.throughput import SoftwareClass
 from tools.throughput.efficiency import Kernels, chip
-from tools.workload import Attention, Checkpointing, Framework, Job, Method, Offload, Precision, Sharding
+from tools.workload import Attention, Checkpointing, Job, Method, Offload, Precision, Sharding
 
 _TUNED = re.compile(
     r"megatron-bridge|megatron-core|megatron-lm\b|nemo|nvidia|ngc|maxtext|llmboost|transformerengine|vendor|rocm|mlperf",

@@ -33,11 +33,12 @@ def find_gpu(name: str, field: str = "gpu") -> Match[Gpu]:
 
 @lru_cache(maxsize=256)
 def load_gpu(gpu_id: str) -> Gpu:
-    """The GPU with exactly this id, as ``find_gpu`` gives it; any other is a TypeError, since ids are
-    never typed in.
+    """The GPU with exactly this id, or an id with a memory that it is also sold with ("Apple-M3-Ultra 256GB").
+
+    As ``find_gpu`` gives it; raises UnknownName for any other.
     """
     row = connection().execute("select record from gpus where id = ?", (gpu_id,)).fetchone()
-    return gpu(json.loads(row["record"]))
+    return gpu(json.loads(row["record"])) if row else find_gpu(gpu_id).value
 
 
 @lru_cache(maxsize=1)

@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
 from knowledge.types import Architecture
 from tools.architectures import resolve_architecture
 from tools.errors import BadValue
+from tools.frameworks import Framework, NamesFramework, usual_framework, usual_framework_why
 from tools.result import Assumption
 from tools.units import Unit, parse_count
 
@@ -37,15 +38,11 @@ Checkpointing = Literal["none", "selective", "full"]
 Attention = Literal["flash", "sdpa", "eager"]
 Sharding = Literal["none", "ddp", "zero1", "zero2", "zero3", "fsdp", "hsdp"]
 Offload = Literal["none", "optimizer", "all", "nvme"]
-Framework = Literal[
-    "hf", "trl", "axolotl", "llama-factory", "unsloth", "torchtune", "torchtitan", "litgpt", "llm-foundry", "megatron",
-    "nemo", "deepspeed", "fms", "nanogpt", "maxtext",
-]  # fmt: skip
 
 _METHOD_ALIASES = {"sft": "full", "finetune": "full", "full_ft": "full", "pre-train": "pretrain", "rlhf": "ppo"}
 
 
-class WorkloadInput(BaseModel):
+class WorkloadInput(NamesFramework):
     """What is trained and how; every field but the model has a stated default."""
 
     model_config = ConfigDict(extra="forbid")
@@ -159,13 +156,8 @@ def laid_out(job: Job, **changes: Any) -> Job:
     """The job with another layout; where no framework was named, that of the stack which can lay it out so."""
     if job.framework_open:
         degrees = (changes.get(name, getattr(job, name)) for name in ("tp", "pp", "cp", "ep"))
-        changes["framework"] = _usual_framework(*degrees)
+        changes["framework"] = usual_framework(*degrees)
     return replace(job, **changes)
-
-
-def _usual_framework(tp: int, pp: int, cp: int, ep: int) -> Framework:
-    """Hugging Face's Trainer replicates and shards; what splits layers, sequences or experts is Megatron's kind."""
-    return "megatron" if tp * pp * cp * ep > 1 else "hf"
 
 
 def resolve(given: WorkloadInput) -> Job:
@@ -174,6 +166,9 @@ def resolve(given: WorkloadInput) -> Job:
     note = _Noter(assumed)
     method: Method = note("method", given.method, "full", "every weight is trained unless LoRA or QLoRA is named")
     adapter = _trains_adapters(given, method)
+    if given.stack:
+        why = f"the conventions nearest to those of {given.stack}"
+        note.assumed.append(Assumption(name="framework", value=given.framework, why=why, argument="framework"))
     n_gpus: int = note(
         "n_gpus", given.n_gpus, max(1, given.tp * given.pp * given.cp), "no count was given",
         quiet=given.sharding in (None, "none"),
@@ -203,7 +198,7 @@ def resolve(given: WorkloadInput) -> Job:
         cp=given.cp,
         ep=given.ep,
         offload=_offload(given.cpu_offload),
-        framework=note("framework", given.framework, *_framework_default(given)),
+        framework=note("framework", given.framework, *usual_framework_why(given.tp, given.pp, given.cp, given.ep)),
         compile=bool(given.compile),
         fused_loss=note("fused_loss", given.fused_loss, False, "", quiet=True),
         adapter=adapter,
@@ -232,13 +227,6 @@ class _Noter:
             unit = _UNITS.get(name, "")
             self.assumed.append(Assumption(name=name, value=default, unit=unit, why=why, argument=name))
         return default
-
-
-def _framework_default(given: WorkloadInput) -> tuple[Framework, str]:
-    chosen = _usual_framework(given.tp, given.pp, given.cp, given.ep)
-    if chosen == "hf":
-        return chosen, "Hugging Face Trainer conventions"
-    return chosen, "conventions of a stack that splits layers or experts; Hugging Face's Trainer does not"
 
 
 def _sharding_default(given: WorkloadInput, n_gpus: int) -> tuple[Sharding, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from knowledge.compatibility import capabilities, cuda_releases, torch_releases
 from tools.errors import BadValue, UnknownName, nearest
+from tools.frameworks import counted_as
 
 _TORCH_STACKS = (
     "hf", "transformers", "trl", "axolotl", "llama-factory", "torchtune", "torchtitan", "litgpt", "llm-foundry",
@@ -44,7 +45,7 @@ def parse_stack(text: str) -> Stack:
         name = _ALIASES.get(word, word)
         if name in known:
             libraries.append(name)
-        elif re.match(r"[a-z]", name) and not _FILLER.match(name) and name.rstrip("0123456789.") not in _TORCH_STACKS:
+        elif re.match(r"[a-z]", name) and not _FILLER.match(name) and not _on_torch(name):
             raise UnknownName(
                 "unknown_framework",
                 f"I hold no compatibility facts on {word[:40]!r}.",
@@ -58,6 +59,11 @@ def parse_stack(text: str) -> Stack:
         rocm[1] if rocm else None,
         tuple(dict.fromkeys(libraries)),
     )
+
+
+def _on_torch(name: str) -> bool:
+    """Whether this is a training stack on PyTorch, whose version decides; it adds no condition of its own."""
+    return name.rstrip("0123456789.") in _TORCH_STACKS or counted_as(name) not in (None, "maxtext")
 
 
 def parse_cuda(text: str | float) -> str:

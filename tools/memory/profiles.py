@@ -6,8 +6,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from tools.frameworks import Framework
 from tools.memory.recipe import Convention, Recipe
-from tools.workload import Framework, Job, Method, Optimizer, Precision, Sharding
+from tools.workload import Job, Method, Optimizer, Precision, Sharding
 
 _QUANT_OF: dict[Precision, str] = {
     "nf4": "nf4_double", "int4": "int4", "int8": "int8", "fp4": "fp4", "mxfp4": "mxfp4",

@@ -8,10 +8,11 @@ from functools import lru_cache
 from typing import Literal
 
 from knowledge.types import Gpu
+from tools.frameworks import Framework
 from tools.network.fabric import Fabric
 from tools.throughput import constants
 from tools.throughput.flops import sparse
-from tools.workload import Framework, Job, Precision
+from tools.workload import Job, Precision
 
 SoftwareClass = Literal["tuned", "benchmark", "user"]
 Kernels = Literal["current", "first"]  # fused attention as of 2024 and later, or its first generation of 2022-23

@@ -273,6 +273,8 @@ def driver(d: Decider) -> None:
     if _FLASH_3.search(d.turn.lower):
         versions["attention"] = "flash3"
     named = [name for name, pattern in _LIBRARIES.items() if pattern.search(d.turn.lower)]
+    framework = state.get("framework")
+    named += [framework] if framework and framework not in named else []
     stack = " ".join([*([f"torch {torch}"] if torch else []), *named])
     arguments = {**versions, "framework": stack or None, "error": d.turn.log[:20_000] or None}
     cards: list[str | None] = [*d.cards()[:2]] or [None]

@@ -15,7 +15,7 @@ from advisor.llm.planner import grammar, read_amounts, read_data, read_machine
 from advisor.llm.planner.clean import Cleaned, clean
 from advisor.llm.planner.intents import read_cues, read_intents
 from advisor.llm.planner.mentions import GpuMention, ModelMention
-from advisor.llm.planner.page import Page, plain_numbers
+from advisor.llm.planner.page import Page, number_word, plain_numbers
 from advisor.llm.planner.read_gpus import find_gpus, find_machines
 from advisor.llm.planner.read_models import find_models
 from advisor.llm.planner.slots import Slots
@@ -133,7 +133,7 @@ def _read_numbers(page: Page, values: dict[str, Any]) -> None:
     for name, index in grammar.names("numbers"):
         match = page.take(name, "numbers", index)
         if match and name not in values:
-            values[name] = int(match[1]) if match[1].isdecimal() else match[1]
+            values[name] = int(match[1]) if match[1].isdecimal() else number_word(match[1]) or match[1]
     if "nproc" in values:  # of a pasted command
         nodes = values.pop("nnodes", 1)
         values["gpus_per_node"] = values.pop("nproc")
@@ -178,9 +178,19 @@ def _methods(lower: str, gpus: list[GpuMention], values: dict[str, Any]) -> tupl
     serving = grammar.matcher("workload", "inference").search(lower) or _on_a_mac(gpus)
     if not found and says("four_bit_load") and not serving and not says("no_four_bits"):
         found = ["qlora"]
+    if not found and _from_nothing(lower, values):
+        found = ["pretrain"]
     if not found and "lora_rank" in values:
         found = ["qlora"] if quantised else ["lora"]
     return tuple(found)
+
+
+def _from_nothing(lower: str, values: dict[str, Any]) -> bool:
+    """Whether training from nothing is described without its name: "our own 3B on 60B tokens"."""
+    if grammar.matcher("workload", "finetune").search(lower):
+        return False
+    own = grammar.named("of_our_own").search(lower) and values.get("tokens", 0) >= _LARGE_DATA
+    return bool(own or grammar.named("pretraining_run").search(lower))
 
 
 def _both(lower: str) -> bool:
@@ -189,6 +199,7 @@ def _both(lower: str) -> bool:
     return alone is not None and other is not None and abs(alone.start() - other.start()) > _APART
 
 
+_LARGE_DATA = 1e9  # tokens; fewer are a fine-tuning set
 _APART = 12  # characters; nearer, both words name one thing ("qlora, lora style")
 
 
@@ -203,12 +214,13 @@ def _read_choices(lower: str, methods: tuple[str, ...], gpus: list[GpuMention], 
         ("optimizers", "optimizer"),
         ("sharding", "sharding"),
         ("attention", "attention"),
-        ("frameworks", "framework"),
         ("launchers", "launcher"),
     ):
         value = grammar.first("workload", key, lower)
         if value:
             values[name] = value
+    if framework := _framework(lower):
+        values["framework"] = framework
     optimizers = list(dict.fromkeys(value for value, _match in grammar.found("workload", "optimizers", lower)))
     if len(optimizers) == 2 and "variants" not in values:
         values["variants"] = ("optimizer", optimizers)
@@ -226,12 +238,24 @@ def _read_choices(lower: str, methods: tuple[str, ...], gpus: list[GpuMention], 
         stored = values.get("precision") in ("int4", "int8", "nf4", "fp4", "mxfp4")
         if grammar.matcher("workload", "inference").search(lower) or (stored and apple and not trains):
             values["task"] = "inference"
+            engine = grammar.first("workload", "engines", lower)
+            if engine and "framework" not in values:
+                values["framework"] = engine
     kinds = {match.lastindex for match in grammar.named("billing").finditer(lower)}
     billing = grammar.named("billing").search(lower) if len(kinds) == 1 else None  # several: all are asked for
     if billing:
         term = grammar.named("term").search(lower)
         years = "3y" if term and term[1] in ("3", "three") else "1y"
         values["billing"] = "spot" if billing[1] else f"reserved_{years}" if billing[2] else "on_demand"
+
+
+def _framework(lower: str) -> str | None:
+    """The training stack named: one with a recipe of its own before the libraries that it is built on."""
+    named = [value for value, _match in grammar.found("workload", "frameworks", lower)]
+    return min(named, key=lambda value: _BUILT_ON.index(value) + 1 if value in _BUILT_ON else 0, default=None)
+
+
+_BUILT_ON = ("lightning", "deepspeed", "hf")
 
 
 def _read_precision(lower: str, methods: tuple[str, ...], values: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from advisor.llm.planner.read_dates import read_due
 
 _MOST_CARD_GB = 300  # no card holds more: a larger figure is a sum or somebody's claim
 _NIGHT_HOURS = 12.0
+_SHORTEST_CONTEXT_K = 8
 _SCALES = {"k": 1e3, "m": 1e6, "mil": 1e3, "tsd": 1e3, "mio": 1e6, "万": 1e4}
 
 
@@ -34,6 +35,10 @@ def read_money(page: Page, values: dict[str, Any], gpus: Iterable[GpuMention] = 
             of_cards[card.argument] = number(priced[2])
     if len(of_cards) > 1:
         values["card_prices"] = of_cards
+    span = page.take("hourly_range")
+    if span:
+        values["price_usd"], values["price_high"] = number(span[2]), number(span[3])
+        values["price_currency"] = currencies.get(span[1], "USD")
     rate = page.take("hourly_price") or page.take("hourly_price_after")
     if rate:
         capped = grammar.named("price_cap").search(rate.string[: rate.start()])
@@ -47,8 +52,9 @@ def read_money(page: Page, values: dict[str, Any], gpus: Iterable[GpuMention] = 
     if not rate and (bare := page.take("hourly_bare")):
         values["price_usd"] = number(bare[1])
     if not amount:
-        bought = page.take("bought_for") if gpus else None
-        if bought:
+        bought = page.has("bought_for") if gpus else None
+        if bought and (page.has("price_words") or not _is_length(bought[1])):
+            page.blank(*bought.span())
             values["budget_usd"], values["budget_currency"] = number(bought[1]) * _SCALES["k"], "USD"
             values["budget_each"] = grammar.named("each").search(bought[0]) is not None
         return
@@ -61,6 +67,12 @@ def read_money(page: Page, values: dict[str, Any], gpus: Iterable[GpuMention] = 
     else:
         values["budget_usd" if currency == "USD" else "budget_other"] = value
         values["budget_currency"] = currency
+
+
+def _is_length(thousands: str) -> bool:
+    """Whether a bare "128k" is rather a context length than money: a power of two from 8k on."""
+    value = int(number(thousands))
+    return value >= _SHORTEST_CONTEXT_K and value & (value - 1) == 0
 
 
 def read_shares(page: Page, values: dict[str, Any]) -> None:
@@ -138,8 +150,8 @@ def read_times(page: Page, values: dict[str, Any]) -> None:
         if not hours:
             continue
         before, after = page.text[max(0, match.start() - 24) : match.start()], page.text[match.end() :][:14]
-        due = grammar.named("deadline_before").search(before) or grammar.named("deadline_after").match(after)
-        values.setdefault("deadline_hours" if due else "hours", hours)
+        is_due = grammar.named("deadline_before").search(before) or grammar.named("deadline_after").match(after)
+        values.setdefault("deadline_hours" if is_due else "hours", hours)
     rental = page.has("rental")
     if rental:
         values.setdefault("hours", {"week": 168.0, "month": 730.0, "day": 24.0}[rental[1]])

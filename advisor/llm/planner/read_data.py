@@ -33,9 +33,14 @@ def read_tokens(page: Page, values: dict[str, Any]) -> None:
         head = 0.5 if heads[:1] == ["half"] else float(number_word(heads[0]) or 1)
         values["tokens"] = head * (100 if "hundred" in heads[1:] else 1) * grammar.data("numbers")["scales"][scale]
         return
+    given = page.take("tokens_given") or page.take("tokens_of_text")
+    if given:
+        values["tokens"] = scaled(given[1], given[2])
+        return
     match = page.take("tokens")
     if not match:
         return
+    _read_passes(page, match.end(), values)
     amount = scaled(match[1], match[2])
     short = amount < _LONGEST_SAMPLE and grammar.named("at_before").search(page.text[: match.start()]) is not None
     short = short or (
@@ -45,6 +50,14 @@ def read_tokens(page: Page, values: dict[str, Any]) -> None:
         values.setdefault("seq_len", length(match[1], match[2]))
     else:
         values["tokens"] = amount
+
+
+def _read_passes(page: Page, end: int, values: dict[str, Any]) -> None:
+    """How often the data set named up to ``end`` is gone over: "200M tokens x3"."""
+    match = grammar.named("passes_after").match(page.text, end)
+    if match:
+        values.setdefault("epochs", {"twice": 2, "thrice": 3}.get(match[3]) or int(match[1] or match[2]))
+        page.blank(*match.span())
 
 
 def read_late_tokens(page: Page, models: list[ModelMention], values: dict[str, Any]) -> None:
@@ -78,11 +91,15 @@ def read_lengths(page: Page, values: dict[str, Any]) -> None:
 
 
 def read_bare_length(page: Page, models: list[ModelMention], values: dict[str, Any]) -> None:
-    """A usual sequence length without its word ("2048 ok, 3072 OOM"): the last one named."""
+    """A usual sequence length without its word ("2048 ok, 3072 OOM", "24k runs, 32k dies"): the last one named."""
     meant = bool(models) or "micro_batch" in values
-    usual = page.all("usual_length") if meant and "seq_len" not in values else []
+    if not meant or "seq_len" in values:
+        return
+    usual = page.all("usual_length")
     if usual:
         values["seq_len"] = int(usual[-1][1])
+    elif not page.has("price_words") and (usual := page.all("usual_length_k")):
+        values["seq_len"] = length(usual[-1][1], "k")
 
 
 def read_variants(page: Page, values: dict[str, Any]) -> None:
@@ -107,14 +124,15 @@ def read_data_set(page: Page, values: dict[str, Any]) -> None:
     match = page.take("samples")
     if match:
         values["samples"] = int(min(scaled(match[1], match[2]), 1e15))
+        _read_passes(page, match.end(), values)
     audio = page.take("audio")
     if audio:
         values["audio_hours"] = number(audio[1])
     match = page.take("epochs") or page.take("epochs_given")
     if match:
         passes = number_word(match[1]) or (float(match[1]) if re.fullmatch(r"\d{1,9}\.\d+", match[1]) else None)
-        if passes:
-            values["epochs"] = passes
+        if passes or re.fullmatch("0+", match[1]):  # none at all is refused by the tools, in their words
+            values["epochs"] = passes or 0
     match = page.take("steps") or page.take("steps_given")
     if match and not re.search(rf"(?:for|after|at|step)\s+{re.escape(match[1])}", page.text):
         values["steps"] = int(min(scaled(match[1], match[2]), 1e15))

@@ -25,6 +25,8 @@ _CARD_SIZES = frozenset(
 )
 _ONE_CORE = ("v5e", "v6e")  # one tensor core a chip (Google Cloud, TPU versions); the others have two
 _CORES_A_CHIP = 2
+_PLURALS = ("s", "er", "ern", "'s")
+_NAMED_ULTRA = ("Apple", "B300", "GB300", "TPU")  # "Ultra" is part of their families' names
 # Aliases that are also ordinary words or letters: read only where something else says that a card is meant.
 _SOFT = {"spark": "GB10", "m4": "Apple-M4"}
 
@@ -55,8 +57,10 @@ def find_gpus(text: str) -> list[GpuMention]:
     for start, end, key, squeezed in _windows(text):
         if re.fullmatch(r"\d{4}", squeezed) and not _number_is_card(text, start, end):
             continue
-        if not _pattern("a_number").match(text, start):  # "a 100 GB disk", "a 10 gig link"
-            add(_known(text, start, end, key))
+        if _pattern("a_number").match(text, start):  # "a 100 GB disk", "a 10 gig link"
+            continue
+        sibling = _pattern("sibling").match(text, end) if not key.startswith(_NAMED_ULTRA) else None
+        add(_unknown(text, start, sibling.end()) if sibling else _known(text, start, end, key))
     found += _other_form(text, found)
     for word, key in _SOFT.items():
         for match in _pattern(word).finditer(text) if word in text else ():
@@ -65,11 +69,7 @@ def find_gpus(text: str) -> list[GpuMention]:
                 add(_known(text, match.start(), match.end(), key))
     for match in _other_gpus().finditer(text):
         if not overlaps(match.span(), taken) and not _no_card(text, match):
-            count, nodes = _count(text, match.start(), match.end())
-            memory, end = _memory_after(text, match.end())
-            name = match[0].strip()
-            near = tuple(candidates("gpus", name, 3))
-            add(GpuMention(name, "unknown", None, match.start(), end, count, nodes, memory, near))
+            add(_unknown(text, match.start(), match.end()))
     return sorted(found, key=lambda mention: mention.start)
 
 
@@ -163,8 +163,23 @@ def _windows(text: str) -> Iterator[tuple[int, int, str, str]]:
         index += 1
 
 
-def _plural(text: str, end: int) -> bool:
-    return text[end : end + 1] == "s" and not text[end + 1 : end + 2].isalnum()
+def _plural(text: str, end: int) -> int:
+    """The length of a plural's ending at ``end``: "4090s", "3090er"; 0 where there is none."""
+    for ending in _PLURALS:
+        after = end + len(ending)
+        if text.startswith(ending, end) and not joined(text[after : after + 1]):
+            return len(ending)
+    return 0
+
+
+def _unknown(text: str, start: int, end: int) -> GpuMention:
+    """A card that the tables do not hold, with its count and memory, and the nearest that they hold."""
+    count, nodes = _count(text, start, end)
+    memory, stop = _memory_after(text, end)
+    if memory is not None and not count:
+        count, nodes = _count(text, start, stop)
+    name = text[start:end].strip()
+    return GpuMention(name, "unknown", None, start, stop, count, nodes, memory, tuple(candidates("gpus", name, 3)))
 
 
 def _known(text: str, start: int, end: int, key: str) -> GpuMention:
@@ -173,6 +188,8 @@ def _known(text: str, start: int, end: int, key: str) -> GpuMention:
     key, end, name = _with_form(text, start, end, key, name)
     memory, stop = _memory_after(text, end)
     kept: float | None = None
+    if memory is None:
+        start, key, name = _with_memory_before(text, start, key, name)
     if memory is not None:
         better = _resolved(f"{name} {memory:g}gb")
         key = better or key
@@ -183,11 +200,32 @@ def _known(text: str, start: int, end: int, key: str) -> GpuMention:
     key, end, name = _with_form(text, start, end, key, name)
     count, nodes = _count(text, start, end)
     said = text[start:end].strip(" (")
+    if key.startswith("Apple"):
+        return GpuMention(said, "known", _sized(key, said), start, end, count, nodes, kept, note=_reading(said, key))
     chips = _pattern("chips").match(text, end) if key.startswith("TPU") and not count else None
     if chips:  # a slice is named by its size: v5e-64 has 64 chips, v4-64 and v5p-64 so many cores, two a chip
         per_chip = 1 if key.endswith(_ONE_CORE) else _CORES_A_CHIP
         count, end = max(1, int(chips[1]) // per_chip), chips.end()
     return GpuMention(said, "known", key, start, end, count, nodes, kept, note=_reading(said, key))
+
+
+def _sized(key: str, said: str) -> str:
+    """A machine of shared memory by the size that ``said`` gives it: "m3 ultra 256gb" is not the largest one."""
+    size = _pattern("shared_memory").search(said)
+    name = f"{key} {size[1]}GB" if size else key
+    return name if size and _resolved(name) and float(size[1]) != load_gpu(key).marketed_memory_gb else key
+
+
+def _with_memory_before(text: str, start: int, key: str, name: str) -> tuple[int, str, str]:
+    """The card whose memory stands in front: "a 32GB V100", "8x 80GB A100"."""
+    begin = max(0, start - 32)
+    match = _pattern("memory_before").search(text[begin:start])
+    if not match:
+        return start, key, name
+    better = _resolved(f"{name} {match[1]}gb")
+    if better is None and float(match[1]) != load_gpu(key).marketed_memory_gb:
+        return start, key, name
+    return begin + match.start(), better or key, f"{name} {match[1]}gb"
 
 
 def _with_form(text: str, start: int, end: int, key: str, name: str) -> tuple[str, int, str]:
@@ -199,7 +237,7 @@ def _with_form(text: str, start: int, end: int, key: str, name: str) -> tuple[st
 
 
 def _memory_after(text: str, end: int) -> tuple[float | None, int]:
-    match = _pattern("memory_after").match(text, end + (1 if _plural(text, end) else 0))
+    match = _pattern("memory_after").match(text, end + _plural(text, end))
     if not match or (int(match[1]) not in _CARD_SIZES and not match[2]):
         return None, end
     return float(match[1]), match.end()
@@ -228,7 +266,7 @@ def _count(text: str, start: int, end: int) -> tuple[int | None, int | None]:
             return None, None  # "300 A100 hours": that many hours, not cards
         return head.count, head.nodes
     match = _pattern("count_after").match(text, end)
-    count = number_word(match["x"] or match["cjk"]) if match else None
+    count = number_word(match["x"] or match["cjk"] or match["paren"]) if match else None
     return (count if count and count < _MOST_CARDS else None), None
 
 

@@ -64,8 +64,11 @@ def read_counts(page: Page, values: dict[str, Any], gpus: list[GpuMention]) -> N
         head = count_before(page.text, match.start())
         if not head or (head.count == 1 and head.word in ("a", "an")):
             continue
-        if grammar.named("per_node").match(page.text[match.end() : match.end() + 20]):
+        each = grammar.named("per_node").match(page.text[match.end() : match.end() + 24])
+        if each:
             values["gpus_per_node"] = head.count
+            if each[1]:  # "8 gpus/node x 4"
+                values["n_nodes"], values["n_gpus"] = int(each[1]), head.count * int(each[1])
         else:
             minus = grammar.named("minus").search(page.text[: head.start])
             values.setdefault("n_gpus", head.count * (head.nodes or 1) * (-1 if minus else 1))
@@ -86,9 +89,12 @@ def read_counts(page: Page, values: dict[str, Any], gpus: list[GpuMention]) -> N
             values["n_nodes"], values["gpus_per_node"] = counted.nodes, counted.count
     elif gpus and "n_gpus" not in values and page.has("single_card"):
         values["n_gpus"] = 1
-    some = page.has("of_them") if "n_gpus" not in values else None
-    if some:
-        values["n_gpus"] = number_word(some[1] or some[2])
+    if "n_gpus" not in values:
+        leans = bool(gpus) or "sharding" in values or page.has("card_word") is not None
+        some = page.has("of_them") or page.has("ranks") or (page.has("leaning_count") if leans else None)
+        count = number_word(next(group for group in some.groups() if group)) if some else None
+        if count:
+            values["n_gpus"] = count
 
 
 def read_nodes(page: Page, values: dict[str, Any], gpus: list[GpuMention]) -> None:

@@ -36,6 +36,7 @@ def find_models(text: str) -> list[ModelMention]:
     finder.other_names()
     finder.sizes()
     finder.size_apart()
+    finder.sizes_beside()
     return sorted(finder.found, key=lambda mention: mention.start)
 
 
@@ -141,6 +142,19 @@ class _Finder:
         if named and _pattern("same_model").fullmatch(between):
             whole = _resolve(f"{family.text} {size.argument}", family.start, size.argument)
             self.found = [replace(whole, text=f"{family.text} {size.text}")]
+
+    def sizes_beside(self) -> None:
+        """A bare size set beside a model of a family is that family's, where it has one: "pythia-160m and 410m"."""
+        self.found.sort(key=lambda mention: mention.start)
+        for index in range(1, len(self.found)):
+            named, size = self.found[index - 1 : index + 1]
+            between = self.text[named.start + len(named.text) : size.start]
+            if named.kind != "known" or size.kind != "size" or not _pattern("beside").fullmatch(between):
+                continue
+            name, changed = _pattern("a_size").subn(f"{size.argument}", named.text)
+            hit = lookup("models", name) if changed == 1 and "x" not in named.text[-8:] else None
+            if hit is not None and hit.id != named.argument:
+                self.found[index] = replace(size, kind="known", argument=hit.id, note=hit.note)
 
     def _with_size_before(self, start: int, end: int) -> ModelMention | None:
         """A family with its size in front: "a 7b llama", "8b llama 3"."""
