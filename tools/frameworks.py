@@ -68,7 +68,7 @@ class NamesFramework(BaseModel):
         said = given.get("framework") if isinstance(given, dict) else None
         counted = counted_as(said) if isinstance(said, str) else None
         made = handler({**given, "framework": counted} if counted else given)
-        made._stack = said if counted else None
+        made._stack = said if counted and said != counted else None
         return made
 
     @model_serializer(mode="wrap")

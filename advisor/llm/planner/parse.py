@@ -16,7 +16,7 @@ from advisor.llm.planner.clean import Cleaned, clean
 from advisor.llm.planner.intents import read_cues, read_intents
 from advisor.llm.planner.mentions import GpuMention, ModelMention
 from advisor.llm.planner.page import Page, number_word, plain_numbers
-from advisor.llm.planner.read_gpus import find_gpus, find_machines
+from advisor.llm.planner.read_gpus import find_gpus, find_machines, with_shared_memory
 from advisor.llm.planner.read_models import find_models
 from advisor.llm.planner.slots import Slots
 from advisor.llm.planner.spelling import fix_spelling
@@ -60,6 +60,7 @@ def read(cleaned: Cleaned) -> Slots:
     if values.get("command_gpus"):
         values.setdefault("n_gpus", values.pop("command_gpus"))
     read_amounts.read_memory(page, values)
+    gpus = with_shared_memory(gpus, values)
     read_amounts.read_times(page, values)
     read_amounts.read_log(cleaned.log, values)
     region = grammar.first("names", "regions", lower)
@@ -130,6 +131,8 @@ def _without_echoes(models: list[ModelMention]) -> list[ModelMention]:
 
 def _read_numbers(page: Page, values: dict[str, Any]) -> None:
     """Rank, batches and parallel degrees."""
+    if visible := page.take("visible", "numbers"):
+        values["command_gpus"] = visible[1].count(",") + 1
     for name, index in grammar.names("numbers"):
         match = page.take(name, "numbers", index)
         if match and name not in values:
@@ -171,6 +174,8 @@ def _methods(lower: str, gpus: list[GpuMention], values: dict[str, Any]) -> tupl
         found.remove("full")
     if "pretrain" in found and {"lora", "qlora", "full"} & set(found) and "from scratch" not in lower:
         found.remove("pretrain")
+    if "continued_pretrain" in found and {"lora", "qlora"} & set(found):  # the adapter is how it is trained
+        found.remove("continued_pretrain")
     if "lora" in found and {"qlora", "dora"} & set(found) and not (says("lora_apart") or _both(lower)):
         found.remove("lora")
     if "lora" in found and "qlora" not in found and quantised:

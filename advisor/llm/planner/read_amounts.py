@@ -99,9 +99,9 @@ def read_shares(page: Page, values: dict[str, Any]) -> None:
 
 def read_memory(page: Page, values: dict[str, Any]) -> None:
     """A card's memory, the machine's, or a figure that is only quoted ("needs 48 GB")."""
-    boxes = page.take("boxes")
+    boxes = page.take("boxes") or page.take("boxes_in_words")
     if boxes:  # "4x80": that many cards of that size
-        values.setdefault("n_gpus", int(boxes[1]))
+        values.setdefault("n_gpus", number_word(boxes[1]) or 1)
         values["gpu_memory_gb"] = float(boxes[2])
     ram = page.take("ram")
     of_card = ram and (

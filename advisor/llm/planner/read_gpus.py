@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 from advisor.llm.planner import grammar
 from advisor.llm.planner.mentions import TOKEN, GpuMention, Span, joined, overlaps, tokens
@@ -25,6 +26,7 @@ _CARD_SIZES = frozenset(
 )
 _ONE_CORE = ("v5e", "v6e")  # one tensor core a chip (Google Cloud, TPU versions); the others have two
 _CORES_A_CHIP = 2
+_USUAL_NODE = 8  # cards; of "4机32卡" the larger figure is the whole
 _PLURALS = ("s", "er", "ern", "'s")
 _NAMED_ULTRA = ("Apple", "B300", "GB300", "TPU")  # "Ultra" is part of their families' names
 # Aliases that are also ordinary words or letters: read only where something else says that a card is meant.
@@ -119,7 +121,10 @@ def count_before(text: str, start: int) -> Head | None:
     if not match or count is None or count >= _MOST_CARDS:
         return None
     begin = max(0, start - 40) + match.start("count")
-    return Head(count, match["count"], begin, number_word(match["nodes"]) if match["nodes"] else None)
+    nodes = number_word(match["nodes"]) if match["nodes"] else None
+    if nodes and count > _USUAL_NODE and not count % nodes and _pattern("counts_all").search(match[0]):
+        count //= nodes
+    return Head(count, match["count"], begin, nodes)
 
 
 @lru_cache(maxsize=1)
@@ -216,6 +221,14 @@ def _sized(key: str, said: str) -> str:
     return name if size and _resolved(name) and float(size[1]) != load_gpu(key).marketed_memory_gb else key
 
 
+def with_shared_memory(gpus: list[GpuMention], values: dict[str, Any]) -> list[GpuMention]:
+    """The one machine of shared memory named, with a memory that is stated apart from it."""
+    memory = values.get("gpu_memory_gb") or values.get("ram_gb")
+    if len(gpus) != 1 or not memory or gpus[0].argument is None or not gpus[0].argument.startswith("Apple"):
+        return gpus
+    return [replace(gpus[0], argument=_sized(gpus[0].argument.split()[0], f"{memory:g}gb"))]
+
+
 def _with_memory_before(text: str, start: int, key: str, name: str) -> tuple[int, str, str]:
     """The card whose memory stands in front: "a 32GB V100", "8x 80GB A100"."""
     begin = max(0, start - 32)
@@ -281,7 +294,9 @@ def _no_card(text: str, match: re.Match[str]) -> bool:
     """Numbers such as "6090 rows" or "$2080", and letters such as "r100" before a size, are no cards."""
     if match[0][0].isdigit():
         return not _number_is_card(text, match.start(), match.end())
-    return match[0][0] != "h" and bool(_pattern("size_follows").match(text[match.end() : match.end() + 5]))
+    if not _pattern("letter_and_hundreds").fullmatch(match[0]) or count_before(text, match.start()):
+        return False
+    return bool(_pattern("size_follows").match(text[match.end() : match.end() + 5]))
 
 
 def _number_is_card(text: str, start: int, end: int) -> bool:

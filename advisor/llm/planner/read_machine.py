@@ -83,6 +83,8 @@ def read_counts(page: Page, values: dict[str, Any], gpus: list[GpuMention]) -> N
         between = page.text[gpus[0].end : gpus[1].start]
         if grammar.named("and_another").search(between):  # "my office 4090 and my home 4090"
             values["n_gpus"] = 2
+    if counted and grammar.named("per_node").match(page.text[counted.end : counted.end + 32]):
+        values["gpus_per_node"] = counted.count  # "4 a100 per node, 2 nodes"
     if counted:
         values["n_gpus"] = int(counted.count or 1) * (counted.nodes or 1)
         if counted.nodes:
@@ -92,6 +94,7 @@ def read_counts(page: Page, values: dict[str, Any], gpus: list[GpuMention]) -> N
     if "n_gpus" not in values:
         leans = bool(gpus) or "sharding" in values or page.has("card_word") is not None
         some = page.has("of_them") or page.has("ranks") or (page.has("leaning_count") if leans else None)
+        some = some or (page.has("times_read") if gpus else None)
         count = number_word(next(group for group in some.groups() if group)) if some else None
         if count:
             values["n_gpus"] = count
@@ -112,6 +115,8 @@ def read_nodes(page: Page, values: dict[str, Any], gpus: list[GpuMention]) -> No
     values["n_nodes"] = nodes
     if match[2]:
         values["gpus_per_node"] = int(match[2])
+    elif values.get("gpus_per_node"):
+        pass
     elif gpus and gpus[0].count and not gpus[0].nodes and page.has("nodes_of_cards"):
         values["gpus_per_node"] = gpus[0].count
     elif nodes > 1 and values.get("n_gpus", 0) > nodes and values["n_gpus"] % nodes == 0:
