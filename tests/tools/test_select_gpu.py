@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from datetime import date
 from typing import Any
 
 import pytest
 
-from tools.cost.search import pareto
+from knowledge.prices import columns
+from tools.cost import old_prices
+from tools.cost.search import NEWER_DAYS, pareto
 from tools.cost.select_gpu import SelectGpuResult
 from tools.errors import InputProblem
 from tools.registry import get_tool
@@ -143,3 +146,21 @@ def _timed(arguments: dict[str, Any]) -> float:
     start = time.process_time()
     _select(**arguments)
     return time.process_time() - start
+
+
+def test_a_winner_at_an_old_price_is_shown_beside_the_winner_at_newer_ones() -> None:
+    result = _select(model="llama-3.1-8b", method="lora", tokens="500M")
+    newest = date.fromisoformat(str(columns().day.max()))
+    seen = date.fromisoformat(str(result.fact("run_cost").as_of)[:10])
+    old = (newest - seen).days > NEWER_DAYS
+    assert old == ("price_age" in {fact.name for fact in result.facts})
+    if old:
+        newer = result.fact("newer_cost")
+        assert (newest - date.fromisoformat(str(newer.as_of)[:10])).days <= NEWER_DAYS
+        assert newer.value >= result.fact("run_cost").value
+        assert result.next_steps[0].startswith("That price is [[price_age]]")
+
+
+def test_a_new_price_is_not_called_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(old_prices, "NEWER_DAYS", 10_000)
+    assert "price_age" not in {fact.name for fact in _select(model="7B", method="lora", tokens="50M").facts}

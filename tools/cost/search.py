@@ -24,6 +24,7 @@ from tools.throughput import SoftwareClass
 from tools.workload import Job, Precision
 
 MAX_AGE_DAYS = 365  # older observations say little about today's market
+NEWER_DAYS = 90  # before the newest price of the book: within them a plan is among the ``newer`` ones as well
 # Boards that present themselves as several small GPUs: their sum is no memory that one process can use.
 SPLIT_BOARDS = ("A16", "MI250X")
 TOO_LITTLE = "too little memory"
@@ -85,6 +86,7 @@ class Found:
     ruled_out: list[RuledOut]
     unpriced: list[str]
     offers: int
+    newer: list[Plan]  # as ``plans``, at prices of the book's last ``NEWER_DAYS`` alone
 
 
 VARIANTS = 2  # precisions tried on a card at most
@@ -143,10 +145,12 @@ def search(
     spot_row = (offers.billing[row] == "spot").astype(int)
     cost = offers.usd_per_gpu_hour[row] * counts * billed[which, spot_row] + fixed[which, spot_row]
     plans = _cheapest_each(offers, row, which, spot_row, cost, wall, set_ups, tokens)
+    newest = offers.day[row] >= offers.day.max() - np.timedelta64(NEWER_DAYS, "D")
+    newer = _cheapest_each(offers, row, which, spot_row, np.where(newest, cost, np.inf), wall, set_ups, tokens)
     fitting = {plan.set_up.gpu.id for plan in plans}
     priced = set(offers.gpu_id.tolist())
     unpriced = [gpu.id for gpu in all_gpus() if gpu.id not in priced]
-    return Found(plans, [miss for name, miss in misses.items() if name not in fitting], unpriced, len(rows))
+    return Found(plans, [miss for name, miss in misses.items() if name not in fitting], unpriced, len(rows), newer)
 
 
 def pareto(plans: list[Plan]) -> list[Plan]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tools.cost.old_prices import say_newer
 from tools.cost.plan_chart import front_chart
 from tools.cost.precisions import FP8_NOTE
 from tools.cost.search import TOO_LITTLE, Plan, pareto
@@ -53,8 +54,11 @@ def write(result: ToolResult, choice: Choice) -> list[tuple[Plan, str]]:
         _other_facts(facts, other, "runner_up")
     if not choice.tokens_told:
         _say_smallest(result, facts, choice, sure, best, other)
+        say_newer(result, facts, best, choice, lambda plan: _allowed(plan, choice), _other_facts)
     elif meets or (choice.budget is None and choice.deadline is None):
         _say_best(result, facts, choice, front, best, other)
+        if choice.objective == "cost":
+            say_newer(result, facts, best, choice, lambda plan: _allowed(plan, choice), _other_facts)
     else:
         _say_misses(result, facts, choice, sure)
     speed = best.set_up.speed
@@ -80,6 +84,10 @@ def write(result: ToolResult, choice: Choice) -> list[tuple[Plan, str]]:
 def _beside(plan: Plan, choice: Choice) -> bool:
     """Whether a plan is in FP8 without having been asked for: shown beside the others, never the verdict."""
     return plan.precision == "fp8" and choice.job.precision != "fp8"
+
+
+def _allowed(plan: Plan, choice: Choice) -> bool:
+    return not _beside(plan, choice) and _in_time(plan, choice) and _in_budget(plan, choice)
 
 
 def _in_time(plan: Plan, choice: Choice) -> bool:
