@@ -46,7 +46,7 @@ def _lead(got: Answer) -> str:
         ("going from 8 to 16 A100 gave 30% more throughput for 7b, normal?", "check_scaling"),
         ("is an H100 3x faster than an A100 for 7b?", ""),
         ("how much power do 32 H100 draw?", "power"),
-        ("buy or rent 8 H100 at 0.12 per kWh electricity?", ""),
+        ("buy or rent 8 H100 at 0.12 per kWh electricity?", "onprem"),
         ("is 64GB RAM enough for zero offload of a 7B", "host_memory"),
         ("what happens if I double the batch size on a 4090 with lora llama 3 8b", "change"),
         ("spot vs on demand for a 5 day job on 8 H100?", "spot_or_not"),

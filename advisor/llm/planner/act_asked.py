@@ -6,9 +6,9 @@ from typing import Any
 
 from advisor.llm.planner import grammar
 from advisor.llm.planner.act_memory import methods_of, with_method
-from advisor.llm.planner.act_runs import fitting_count, run_methods
 from advisor.llm.planner.asked import change_of, scaling_of, speed_told
-from advisor.llm.planner.decide import Decider, action
+from advisor.llm.planner.decide import TOPICS, Decider, action
+from advisor.llm.planner.run_sizes import fitting_count, run_methods
 
 _COMMON_CARD = "H100-SXM5"
 _CURRENCIES = ("USD", "EUR", "GBP")
@@ -50,6 +50,7 @@ def power(d: Decider) -> None:
 
 
 _FULL_MACHINE = 8  # GPUs of the largest machine that is common
+_DATA = ("tokens", "samples", "epochs")
 
 
 @action("host_memory")
@@ -68,9 +69,16 @@ def check_speed(d: Decider) -> None:
     card = d.card(_COMMON_CARD)
     count = d.count_of(card) or d.state.get("n_gpus") or fitting_count(d, str(card), d.method())
     told = speed_told(d.turn)
-    if not {"measured_mfu", "tokens_per_second", "tokens_per_second_per_gpu", "step_seconds"} & told.keys():
+    arguments = d.workload("check_speed", gpu=card, n_gpus=count)
+    if "step_seconds" in told and not d.state.get("micro_batch"):
+        whole = d.state.get("global_batch")
+        if whole and whole >= count:
+            arguments["grad_accum"] = whole // count
+        else:
+            d.notes.append("took_batch")
+    if told.keys() <= {"gpu_utilisation"}:  # which says little: the article comes first
         d.know("side")
-    d.add("check_speed", {**d.workload("check_speed", gpu=card, n_gpus=count), **told})
+    d.add("check_speed", {**arguments, **told})
     d.know("side")
 
 
@@ -86,6 +94,8 @@ def check_scaling(d: Decider) -> None:
     if d.model() is not None:
         arguments = {**d.workload("check_speed", gpu=d.card(_COMMON_CARD)), **arguments}
     d.add("check_speed", arguments)
+    d.subject = TOPICS["scaling"]
+    d.know("side")
 
 
 @action("change")
@@ -95,15 +105,24 @@ def change(d: Decider) -> None:
     if found is None:
         d.go("fit")
         return
-    card = d.card()
-    method = d.method() or methods_of(d)[0]
-    count = d.count_of(card)
-    of_memory = d.turn.cues & {"fit", "vram", "question_of_truth"} and not d.turn.cues & {"time", "throughput", "cost"}
+    choice, data = isinstance(found.before, str), found.argument in _DATA
+    method = d.method() or ("full" if choice and found.argument == "sharding" else methods_of(d)[0])
     serves = d.state.get("task") == "inference"
-    tool = "estimate_run" if card and not serves and not of_memory else "estimate_vram"
+    of_memory = d.turn.cues & {"fit", "vram", "question_of_truth"} and not d.turn.cues & {"time", "throughput", "cost"}
+    reshards = grammar.seen("reshard", d.turn.lower) is not None
+    speeds = data or not of_memory or (choice and not reshards)  # a choice is paid for in speed
+    card = d.card(_COMMON_CARD if data or (choice and not serves and not reshards) else None)
+    count = d.count_of(card) or d.state.get("n_gpus")
+    if choice and count is None:
+        count = _FULL_MACHINE if found.argument == "sharding" else fitting_count(d, str(card), method)
+    tool = "estimate_run" if card and not serves and speeds else "estimate_vram"
+    if card and not d.cards():
+        d.notes.append("took_card")
     base = with_method(d.workload(tool, gpu=card, n_gpus=count or (1 if card else None)), method)
     for moment, value in (("before", found.before), ("after", found.after)):
         d.add(tool, {**base, found.argument: value}, "main", f"{moment};{found.argument}={value}")
+    if choice:
+        d.know("side", explained=True)
 
 
 @action("spot_or_not")

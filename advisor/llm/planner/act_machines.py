@@ -7,9 +7,10 @@ from typing import Any
 
 from advisor.llm.planner import grammar
 from advisor.llm.planner.act_memory import whole_model, with_method
-from advisor.llm.planner.act_runs import BYTES_PER_PARAM, billions_of, fitting_count, prices, run_methods
+from advisor.llm.planner.act_runs import prices
 from advisor.llm.planner.decide import Decider, action
 from advisor.llm.planner.read_machine import BETWEEN_NODES, VAGUE_LINKS
+from advisor.llm.planner.run_sizes import BYTES_PER_PARAM, billions_of, fitting_count, run_methods
 from knowledge.gpus import load_gpu
 from tools.prices import median_usd_per_gpu_hour
 
@@ -21,6 +22,11 @@ _BIT_RATE = re.compile(r"\b\d+(?:\.\d+)? ?(?:Gb/s|Gbps|Gbit/s|gbps|gbit/s|Gbit|g
 # A rate of storage: bytes, so "GB/s", or "gb/s" where nobody keeps capitals, but not "Gb/s".
 _BYTE_RATE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s?(?:([MGT])i?B|([mgt])b)(?:ytes?)?/s")
 _CHEAPEST_SERVER = 20_000  # USD; a smaller sum beside "buy" is a budget or one card's price
+_CHEAPEST_BOX = 300  # USD; of a machine with desktop cards
+_QUOTED = re.compile(
+    r"(?:quote\w*|offer\w*|costs?|price[ds]?|for|at)\s(?:of |is |us |at )?\$?(\d{2,9}(?:\.\d{1,2})?)\s?(k)(?![a-z])"
+)
+_A_YEAR = re.compile(r"(?<![a-z])(?:a|per|each|every) year|yearly|一年|每年|年間|pro jahr|par an|al año")
 
 
 _COMPARED_TOKENS = "100M"  # where no amount of data is named: more than start-up decides
@@ -111,7 +117,8 @@ def parallel(d: Decider) -> None:
 def network(d: Decider) -> None:
     """Whether the links suffice for a workload; else facts about the links."""
     extra: dict[str, Any] = {}
-    if d.state.model is None and _asks_need(d):
+    inside = _inside_links(d)
+    if d.state.model is None and (_asks_need(d) or inside):
         big = load_gpu(str(d.card())).tier == "datacenter"
         extra = {"model": _COMMON_SIZE, "method": d.method() or ("full" if big else "lora")}
         d.notes.append("assumed_model_link")
@@ -124,6 +131,12 @@ def network(d: Decider) -> None:
     count = max([count, *d.state.get("counts", ())])
     if count < nodes:
         count = _PER_NODE * nodes
+    for lane in inside:
+        arguments = d.workload("check_interconnect", gpu=card, n_gpus=max(count, 2), intra_link=lane, **extra)
+        arguments.pop("inter_link", None)
+        d.add("check_interconnect", arguments, "main", f"link={lane}")
+    if inside:
+        return
     named = [name for name in d.state.get("links", []) if name.startswith(BETWEEN_NODES) and name not in VAGUE_LINKS]
     rate = _BIT_RATE.search(d.turn.text)
     if str(d.state.get("intra_link", "")).startswith("NVLink") and not load_gpu(str(card)).nvlink_bytes_per_s:
@@ -141,6 +154,28 @@ def network(d: Decider) -> None:
     d.know("side")
 
 
+_GENERATIONS = ((40e9, 5), (20e9, 4), (0.0, 3))  # bytes/s one way of x16, from which a slot is of this generation
+
+
+def _inside_links(d: Decider) -> list[str]:
+    """Two links inside a machine that are set against each other: x8 and x16 lanes, a bridge or none."""
+    card = d.card()
+    if card is None or d.state.get("task") == "inference":
+        return []
+    gpu = load_gpu(card)
+    if grammar.seen("bridged", d.turn.lower) and gpu.nvlink_bytes_per_s and not d.turn.get("inter_link"):
+        return ["NVLink", "PCIe"]
+    found = list(grammar.named("lanes", "asked").finditer(d.turn.lower))
+    lanes = list(dict.fromkeys(match[2] for match in found))
+    if len(lanes) != _PAIR:
+        return []
+    rate = gpu.pcie_bytes_per_s or 0.0
+    usual = next(generation for least, generation in _GENERATIONS if rate >= least)
+    generation = next((match[1] for match in found if match[1]), usual)
+    return [f"PCIe {generation}.0 x{lane}" for lane in lanes]
+
+
+_PAIR = 2
 _COMMON_SIZE = "8B"  # where commands are asked for and no model is named
 _TYPICAL = "70B"  # where the answer hangs on the machines and only its scale on the model
 
@@ -171,7 +206,7 @@ def storage(d: Decider) -> None:
         extra["model"] = _TYPICAL
         d.notes.append("assumed_model_size")
     d.add("plan_checkpoints", d.workload("plan_checkpoints", gpu=d.card(), **_saving(d), **extra))
-    if "oom" in d.turn.cues or d.state.methods:
+    if "oom" in d.turn.cues:
         d.add("estimate_vram", d.workload("estimate_vram", gpu=d.card()), "line")
     d.know("side")
 
@@ -179,8 +214,13 @@ def storage(d: Decider) -> None:
 def _saving(d: Decider) -> dict[str, Any]:
     """What the message says of the run and of where it writes."""
     rate = _BYTE_RATE.search(d.turn.text)
+    bits, kept = (grammar.named(name, "asked").search(d.turn.lower) for name in ("bit_rate", "kept"))
+    written = f"{rate[1]} {(rate[2] or rate[3]).upper()}B/s" if rate else None
+    if written is None and bits:
+        written = f"{float(bits[1]) / 8:g} GB/s"
     return {
-        "write_bandwidth": f"{rate[1]} {(rate[2] or rate[3]).upper()}B/s" if rate else None,
+        "write_bandwidth": written,
+        "kept": int(kept[1]) if kept else None,
         "mtbf_hours": d.state.get("mtbf_hours"),
         "run_hours": d.state.get("deadline_hours") or d.state.get("hours"),
     }
@@ -210,25 +250,35 @@ def onprem(d: Decider) -> None:
         card = counted.argument
     nodes = state.get("n_nodes") or 0
     count = d.count_of(card)
+    lower = d.turn.lower
+    priced = grammar.seen("payback", lower) or grammar.seen("buy_or_rent", lower)
     colo = state.get("colo_usd_per_kw_month")
     hours, money = state.get("hours") or 0, state.get("budget_usd") or 0
-    years = hours / _HOURS_A_YEAR if hours >= _HOURS_A_YEAR / 12 else None
+    yearly = _A_YEAR.search(lower) is not None
+    years = hours / _HOURS_A_YEAR if hours >= _HOURS_A_YEAR / 12 and not yearly else None
     server = load_gpu(str(card)).tier == "datacenter"
+    machine = (count or state.get("n_gpus") or 1) if not server else _PER_NODE
+    quoted = _QUOTED.search(lower)
+    if quoted and not money:
+        money = float(quoted[1]) * (1e3 if quoted[2] else 1.0)
     arguments = {
         "gpu": card,
         "n_gpus": count or state.get("n_gpus") or (_PER_NODE if server else 1) * (nodes or 1),
-        "utilisation": state.get("utilisation"),
+        "utilisation": state.get("utilisation") or (hours / _HOURS_A_YEAR if yearly and hours else None),
         "years": state.get("years") or years,
         "cloud_price": _a_gpu_hour(d, str(card), count),
-        "server_price": money if money >= _CHEAPEST_SERVER else None,
+        "server_price": money if money >= (_CHEAPEST_SERVER if server or not priced else _CHEAPEST_BOX) else None,
+        "gpus_per_server": machine if machine != _PER_NODE else None,
         "provider": state.providers[0] if state.providers else None,
         "power_price": state.get("power_price"),
         "colo_usd_per_kw_month": colo,
     }
     if arguments["server_price"] and state.get("budget_each"):
         arguments["server_price"] *= nodes if nodes > 1 else arguments["n_gpus"]
+    if not server:  # a box under a desk: nobody is paid to run it, and no hall cools it
+        arguments |= {"staff": 0, "support_share": 0.0, "pue": 1.0}
     d.add("compare_ownership", arguments)
-    if d.model() is not None:
+    if d.model() is not None and d.turn.cues & {"fit", "vram"}:
         d.go("fit")
     d.know("side")
     d.whole = True  # the prices of renting are part of it
@@ -299,6 +349,8 @@ def launch(d: Decider) -> None:
     if not d.cards():
         d.notes.append("took_card")
     d.add("launch_plan", d.workload("launch_plan", gpu=card, launcher=d.state.get("launcher"), **extra))
+    if d.model() is not None and d.cards():  # whether what the files start fits, and what would
+        d.add("estimate_vram", d.workload("estimate_vram", gpu=card, n_gpus=d.count_of(card)), "line")
 
 
 @action("concept")

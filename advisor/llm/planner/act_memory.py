@@ -24,6 +24,7 @@ from knowledge.models import load_model
 from knowledge.search import closeness
 
 _CLOSE = 0.95  # of the words, from which an article answers what would else be asked back for its model
+_FEW_WORDS = 4  # "24 GB enough?" resembles many articles, and wants its model named
 LONGEST = 100_000_000  # tokens in a sample, as the tools take them
 
 _LADDERS = {
@@ -160,7 +161,8 @@ def _without_model(d: Decider) -> None:
         d.notes.append("assumed_model")
         d.add("select_gpu", {"model": "70B", "method": "qlora"})
     else:
-        if "?" in d.turn.text and closeness(d.turn.topic()) >= _CLOSE:  # an article answers it
+        telling = "?" in d.turn.text and len(d.turn.text.split()) > _FEW_WORDS
+        if telling and closeness(d.turn.topic()) >= _CLOSE:  # an article answers it
             d.know()
             d.compare_named()
             return

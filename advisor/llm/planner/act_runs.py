@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from advisor.llm.planner import grammar
-from advisor.llm.planner.act_memory import methods_of, whole_model, with_method
-from advisor.llm.planner.decide import ADAPTERS, LARGE_DATA, TALK, Decider, action, billions
-from advisor.llm.planner.mentions import COMPUTED, ModelMention
-from advisor.llm.planner.plan import Limit, Part
-from knowledge.gpus import load_gpu
-from knowledge.models import load_model
+from advisor.llm.planner.act_memory import methods_of, with_method
+from advisor.llm.planner.decide import ADAPTERS, TALK, Decider, action
+from advisor.llm.planner.limits import in_time, model_for_money, model_in_gpu_hours, tokens_for_money, tokens_in_time
+from advisor.llm.planner.mentions import COMPUTED
+from advisor.llm.planner.plan import Part
+from advisor.llm.planner.run_sizes import default_count, run_methods
 
 _FOR_A_DESK = ["RTX-3090", "RTX-4060-Ti-16GB", "RTX-4090", "RTX-5090"]  # what people buy, from small to large
-# Only for choosing how many cards to ask the tools about; the tools then say what is needed. Bytes a parameter: 4-bit
-# base, 16-bit base, weights with gradients and Adam states; GB of an 80 GB card left beside activations.
-BYTES_PER_PARAM = {"qlora": 0.65, "lora": 2.4, "dora": 2.4, "full": 18.0}
-_ROOM_GB = 66.0
 # Counts to try, by about how many are needed.
 _COUNTS = (
     (32, (1, 2, 4, 8, 16, 32, 64)),
@@ -38,7 +35,7 @@ def choose(d: Decider) -> None:
     elif d.model() is None:
         d.know()
     elif cards and many and (d.state.get("deadline_hours") or 0) > 0:
-        _in_time(d, cards[0])
+        in_time(d, cards[0])
         d.add("select_gpu", with_method(d.workload("select_gpu"), d.method() or run_methods(d)[0]), "line")
     elif len(cards) == 1 and many:
         base = {"method": "full", **d.workload("estimate_vram", gpu=cards[0])}
@@ -85,10 +82,10 @@ def biggest_model(d: Decider) -> None:
     """The largest model on a card: the estimate over common sizes."""
     cards = d.cards()
     if d.state.get("gpu_hours"):
-        _model_in_gpu_hours(d, d.card("A100-SXM4-80GB") or "")
+        model_in_gpu_hours(d, d.card("A100-SXM4-80GB") or "")
         return
     if d.state.get("budget_usd") and "pretrain" in d.state.methods:
-        _model_for_money(d, d.card("H100-SXM5") or "")
+        model_for_money(d, d.card("H100-SXM5") or "")
         return
     if not cards:
         d.question = "ask_gpu"
@@ -100,74 +97,14 @@ def biggest_model(d: Decider) -> None:
         d.add("estimate_vram", {**base, "model": size}, "ladder", size)
 
 
-def _ladder(d: Decider, limit: Limit, argument: str, values: tuple[Any, ...], **extra: Any) -> None:
-    """estimate_run over rising values of one argument, held against a limit that the asker gave."""
-    d.limit = limit
-    base = d.workload("estimate_run", **extra)
-    for value in values:
-        about = str(value) if argument == "model" else f"{argument}={value}"
-        d.add("estimate_run", {**base, argument: value}, "ladder", about)
-
-
-def _in_time(d: Decider, card: str) -> None:
-    """The fewest of a card that finish by the deadline."""
-    hours = float(d.state.get("deadline_hours"))
-    limit = Limit("run_hours", hours, "the deadline")
-    method = d.method() or run_methods(d)[0]
-    _ladder(d, limit, "n_gpus", _counts_around(d, card, hours), gpu=card, method=method)
-    d.whole = True
-
-
-_ROUGH_MFU = 0.35  # only for choosing which counts to compute
-_MOST_TRIED = 4096
-
-
-def _counts_around(d: Decider, card: str, hours: float) -> tuple[int, ...]:
-    """Six counts, doubling, around what the work takes at a usual share of peak: 6 x parameters x tokens."""
-    tokens = float(d.state.get("tokens") or 0)
-    peak = load_gpu(card).dense_flops.get("bf16") or load_gpu(card).dense_flops.get("fp16") or 1e14
-    needed = 6e9 * billions_of(d.state.model) * tokens / (_ROUGH_MFU * peak * hours * 3600) if tokens else 4
-    middle = 2 ** round(math.log2(max(needed, 4)))
-    least = max(1, min(middle, _MOST_TRIED) // 8)
-    return tuple(least * 2**step for step in range(6))
-
-
-def _tokens_in_time(d: Decider, card: str) -> None:
-    """The most tokens that a count of cards sees in a time."""
-    limit = Limit("run_hours", float(d.state.get("deadline_hours") or d.state.get("hours")), "the time")
-    values = ("100M", "300M", "1B", "3B", "10B", "30B", "100B", "300B", "1T")
-    count = d.count_of(card) or default_count(d)
-    _ladder(d, limit, "tokens", values, gpu=card, n_gpus=count, method=d.method() or "pretrain")
-
-
-def _tokens_for_money(d: Decider, card: str) -> None:
-    """The most tokens that a budget buys."""
-    limit = Limit("run_cost", float(d.state.get("budget_usd")), "the budget")
-    values = ("3M", "10M", "30M", "100M", "300M", "1B", "3B", "10B", "30B")
-    _ladder(d, limit, "tokens", values, gpu=card, n_gpus=d.count_of(card) or default_count(d))
-
-
-def _model_for_money(d: Decider, card: str) -> None:
-    """The largest model that a budget trains on its default share of tokens."""
-    limit = Limit("run_cost", float(d.state.get("budget_usd")), "the budget")
-    values = ("410M", "1B", "1.4B", "2B", "3B", "4B", "7B", "13B")
-    _ladder(d, limit, "model", values, gpu=card, n_gpus=d.count_of(card) or 8, method="pretrain")
-
-
-def _model_in_gpu_hours(d: Decider, card: str) -> None:
-    """The largest model that a stock of GPU-hours trains on its default share of tokens."""
-    limit = Limit("gpu_hours", float(d.state.get("gpu_hours")), "the GPU-hours")
-    values = ("160M", "410M", "700M", "1B", "1.4B", "2B", "3B", "7B")
-    _ladder(d, limit, "model", values, gpu=card, n_gpus=d.state.get("n_gpus"), method="pretrain")
-
-
 def _select(d: Decider) -> None:
     """Ranked plans for the method meant, or the lightest, with the bill of each that may be meant."""
     if "select_gpu" not in d.tools:
         d.go("vram")
         return
     first, *others = methods_of(d)
-    d.add("select_gpu", with_method(d.workload("select_gpu"), first), "main", first or "")
+    ranked = {"objective": "time"} if grammar.seen("fastest", d.turn.lower) else {}
+    d.add("select_gpu", with_method(d.workload("select_gpu", **ranked), first), "main", first or "")
     for method in (first, *others):
         d.add("estimate_vram", with_method(d.workload("estimate_vram"), method), "line", method or "")
 
@@ -192,14 +129,15 @@ def time(d: Decider) -> None:
         return
     cards = d.cards()
     if cards and "how_many" in d.turn.cues and (state.get("deadline_hours") or 0) > 0 and not d.count_of(cards[0]):
-        _in_time(d, cards[0])
+        in_time(d, cards[0])
         d.whole = True
         return
     asks_tokens = "how_many_tokens" in d.turn.cues and not state.get("tokens") and not state.get("samples")
     if cards and asks_tokens and (state.get("deadline_hours") or state.get("hours")):
-        _tokens_in_time(d, cards[0])
+        tokens_in_time(d, cards[0])
         return
-    counts = [d.count_of(card) or (default_count(d) if d.plural(card) else None) for card in cards]
+    whole = grammar.seen("gpu_hours_asked", d.turn.lower) is not None  # GPU-hours are of a job that fits
+    counts = [d.count_of(card) or (default_count(d) if whole or d.plural(card) else None) for card in cards]
     if not cards and state.gpus:  # only cards that the tables do not hold: no other card's hours for them
         d.know()
         return
@@ -212,11 +150,16 @@ def time(d: Decider) -> None:
     methods = run_methods(d)
     for card, count in list(zip(cards, counts, strict=True))[:4]:
         base = d.workload("estimate_run", gpu=card, n_gpus=count)
+        if not any(name in base for name in ("tokens", "samples")) and grammar.seen("per_million", d.turn.lower):
+            base["tokens"] = _PRICED_TOKENS  # start-up decides the price of a few
         for method in methods:
             about = card if len(cards) > 1 else method or ""
             d.add("estimate_run", with_method(base, method), "main", about)
         if len(cards) == len(methods) == 1:
             _row_span(d, d.calls[-1].arguments)
+
+
+_PRICED_TOKENS = "100M"
 
 
 def _compare_usual(d: Decider) -> None:
@@ -236,56 +179,33 @@ def _row_span(d: Decider, base: dict[str, Any]) -> None:
         d.add("estimate_run", arguments, "span", words + often)
 
 
-def run_methods(d: Decider) -> list[str | None]:
-    """The methods of a run: the one named, pretraining for much data, else both ends of fine-tuning."""
-    tokens = d.state.get("tokens") or 0
-    if d.state.methods or d.state.get("task") == "inference":
-        return [d.method()]
-    if tokens >= LARGE_DATA:
-        return ["pretrain"]
-    both = (tokens or d.state.get("samples")) and not whole_model(d)
-    return ["full", "qlora"] if both else ["full"]
-
-
-def default_count(d: Decider) -> int:
-    """GPUs for a run without a count: what holds the states on 80 GB cards, and a node at least for much data."""
-    method = d.method() or ("pretrain" if (d.state.get("tokens") or 0) >= LARGE_DATA else "full")
-    share = BYTES_PER_PARAM.get(method, BYTES_PER_PARAM["full"])
-    needed = math.ceil(billions_of(d.state.model) * share / _ROOM_GB)
-    if method not in ADAPTERS and (method == "pretrain" or (d.state.get("tokens") or 0) >= LARGE_DATA):
-        needed = max(needed, 1 if billions_of(d.state.model) < 1 else 8)
-    return next((count for count in (1, 2, 4, 8) if count >= needed), 8 * math.ceil(needed / 8))
-
-
-_OF_A_CARD = _ROOM_GB / 80  # of a card's memory that is left beside activations
-
-
-def fitting_count(d: Decider, card: str, method: str | None = None) -> int:
-    """Cards of this kind that hold the states of the model under this method: a power of two, then whole nodes."""
-    share = BYTES_PER_PARAM.get(method or "full", BYTES_PER_PARAM["full"])
-    needed = math.ceil(billions_of(d.state.model) * share / (load_gpu(card).marketed_memory_gb * _OF_A_CARD))
-    if method == "pretrain" and billions_of(d.state.model) >= 1:
-        needed = max(needed, 8)  # pretraining is done on whole machines
-    return next((count for count in (1, 2, 4, 8) if count >= needed), 8 * math.ceil(needed / 8))
-
-
-def billions_of(mention: ModelMention | None) -> float:
-    """Billions of parameters; 7 where nothing says."""
-    if mention is not None and mention.kind == "known" and mention.argument:
-        return load_model(mention.argument).total_params / 1e9
-    size = mention.size if mention is not None else None
-    return billions(size) if size else 7.0
+# A sum that was paid, or is only quoted, is no budget.
+_SPENT = re.compile(
+    r"(?:he|she|they|we|someone|people|docs?|paper|readme|blog) (?:says?|said|claims?|paid|spent|spend|burn\w*|pay)"
+    r"|(?:costs?|paid|spent|burn\w*) (?:us |me |about |around |like |~)*\$"
+)
 
 
 @action("cost")
 def cost(d: Decider) -> None:
     """The bill of a run; without a run, prices."""
     state = d.state
+    if _ran(d):
+        prices(d, "main")
+        d.whole = True
+        return
     if state.model is not None and d.model() is not None:
-        asks_tokens = d.cards() or "how_many_tokens" in d.turn.cues
-        if state.get("budget_usd") and asks_tokens and not (state.get("tokens") or state.get("samples")):
-            _tokens_for_money(d, d.card(_COMMON_CARDS[0]) or "")
-            if d.cards():
+        most = grammar.seen("most_for_money", d.turn.lower) is not None
+        asks_tokens = most or d.cards() or "how_many_tokens" in d.turn.cues
+        money = state.get("budget_usd") or (most and state.get("budget_other"))
+        if (
+            money
+            and asks_tokens
+            and not (state.get("tokens") or state.get("samples"))
+            and not _SPENT.search(d.turn.lower)
+        ):
+            tokens_for_money(d, d.card(_COMMON_CARDS[0]) or "")
+            if d.cards() and not most:
                 prices(d, "side")
             d.whole = True
             return
@@ -310,6 +230,15 @@ def cost(d: Decider) -> None:
         d.know()
     else:
         price(d)
+
+
+def _ran(d: Decider) -> bool:
+    """Whether a run is told with its hours and cards: its bill is those hours' price, not a run modelled anew."""
+    told = d.turn.get("hours") and d.cards() and _RAN.search(d.turn.lower)
+    return bool(told) and not (d.state.get("tokens") or d.state.get("samples"))
+
+
+_RAN = re.compile(r"(?<![a-z])(?:took|ran|running|runs|run|takes|needs|used|用了|跑了)(?![a-z])|(?<![a-z])for \d")
 
 
 @action("price")

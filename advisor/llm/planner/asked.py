@@ -10,15 +10,18 @@ import re
 from dataclasses import dataclass
 
 from advisor.llm.planner import grammar
+from advisor.llm.planner.choices import choice_of
 from advisor.llm.planner.mentions import COMPUTED
 from advisor.llm.planner.page import number_word
 from advisor.llm.planner.slots import Slots
+from advisor.llm.planner.told import hours_told, step_seconds, tells_time, times_by_count
 
 _FACTORS = (("doubl", 2.0), ("twice", 2.0), ("2x", 2.0), ("tripl", 3.0), ("quadrupl", 4.0), ("hal", 0.5))
 _KNOBS = (
     ("micro", "micro_batch"), ("batch", "micro_batch"), ("bs", "micro_batch"), ("seq", "seq_len"),
     ("context", "seq_len"), ("ctx", "seq_len"), ("token", "seq_len"), ("lora", "lora_rank"), ("rank", "lora_rank"),
     ("gpu", "n_gpus"), ("card", "n_gpus"), ("node", "n_gpus"),
+    ("epoch", "epochs"), ("data", "data"), ("row", "data"), ("sample", "data"), ("example", "data"), ("corpus", "data"),
 )  # fmt: skip
 # What stands where nothing was said: the tools' own defaults.
 _DEFAULTS = {"micro_batch": 1, "seq_len": 2048, "lora_rank": 16, "n_gpus": 1}
@@ -31,8 +34,8 @@ class Change:
     """A change of one argument, from a value to another."""
 
     argument: str
-    before: int
-    after: int
+    before: int | float | str
+    after: int | float | str
 
 
 def _named(name: str) -> re.Pattern[str]:
@@ -41,35 +44,99 @@ def _named(name: str) -> re.Pattern[str]:
 
 def asked_of(turn: Slots, state: Slots) -> str:
     """The goal that the words of the last message name outright, or ""."""
-    computed = state.model is not None and state.model.kind in COMPUTED
-    if turn.log or "oom" in turn.cues:
+    if turn.log or ("oom" in turn.cues and grammar.seen("how_to_split", turn.lower) is None):
         return ""
-    if computed and turn.get("price_cap_usd") is not None and not state.gpus:
-        return "gpu_select"  # a cap on the price is a choice, whatever else the words say
-    data = turn.get("tokens") or turn.get("samples")
-    if computed and data and turn.get("budget_usd") and not state.gpus:
-        return "cost"  # what a sum buys is a choice of machines too
-    if computed and data and turn.get("deadline_hours") and state.gpus and "how_many" in turn.cues:
-        return "gpu_select"
     if scaling_of(turn) is not None:
         return "check_scaling"
-    if computed and speed_told(turn) and _judges(turn):
+    computed = state.model is not None and state.model.kind in COMPUTED
+    return (_of_a_job(turn, state) if computed else "") or _of_machines(turn, state, computed=computed)
+
+
+def _of_a_job(turn: Slots, state: Slots) -> str:
+    """What is asked of a job whose model can be computed with."""
+    data = turn.get("tokens") or turn.get("samples")
+    budget = turn.get("budget_usd") or turn.get("budget_other")
+    buys = grammar.seen("buy_or_rent", turn.lower)
+    if turn.get("price_cap_usd") is not None and not state.gpus:
+        return "gpu_select"  # a cap on the price is a choice, whatever else the words say
+    if data and budget and not state.gpus:
+        return "cost"  # what a sum buys is a choice of machines too
+    if budget and not buys and grammar.seen("most_for_money", turn.lower):
+        return "cost"
+    if data and turn.get("deadline_hours") and state.gpus and "how_many" in turn.cues:
+        return "gpu_select"
+    if grammar.seen("how_to_split", turn.lower) and (state.get("n_gpus", 1) > 1 or "nodes" in turn.cues):
+        return "parallelism"
+    if grammar.seen("per_million", turn.lower):
+        return "cost"
+    if grammar.seen("gpu_hours_asked", turn.lower) and (data or turn.get("steps")):
+        return "time"
+    if "cost" in turn.cues and (turn.get("tokens") or turn.get("samples")) and "onprem" in turn.intents and not buys:
+        return "cost"  # "what would training our own 3B cost": nothing is bought
+    if speed_told(turn) and _judges(turn):
         return "check_speed"
+    if _judges(turn) and tells_time(turn) and (hours_told(turn) or "time" in turn.cues) and len(state.gpus) < _SEVERAL:
+        return "judge_time"
+    if grammar.seen("prefill", turn.lower) and not turn.methods:
+        return "inference"
+    if _asks_host_memory(turn, state):
+        return "host_memory"
+    if change_of(turn, state) is not None:
+        return "change"
+    return "gpu_select" if grammar.seen("fastest", turn.lower) and not state.gpus else ""
+
+
+_SEVERAL = 2  # cards with a time told for each are compared, not judged
+
+
+def _of_machines(turn: Slots, state: Slots, *, computed: bool) -> str:
+    """What is asked of cards, machines and prices, or of a failure, whatever is run on them."""
+    if _asks_for_offers(turn, state):
+        return "offers"
+    if state.gpus and grammar.seen("rack", turn.lower) and "how_many" in turn.cues:
+        return "rack"
+    if state.gpus and (grammar.seen("buy_or_rent", turn.lower) or grammar.seen("payback", turn.lower)):
+        return "onprem"
     if _asks_power(turn, state):
         return "power"
-    if computed and _asks_host_memory(turn, state):
-        return "host_memory"
-    if computed and change_of(turn, state) is not None:
-        return "change"
+    if state.gpus and (grammar.seen("bridged", turn.lower) or _lanes_against(turn)):
+        return "interconnect"
+    if grammar.seen("loses", turn.lower) and (turn.models or turn.providers or "spot" in turn.cues):
+        return "spot"
     if state.gpus and grammar.seen("spot_against", turn.lower) and _of_a_run(turn):
         return "spot_or_not"
     if state.gpus and grammar.seen("reserved_against", turn.lower):
-        return "onprem"
+        return "terms"
     if computed and state.gpus and grammar.seen("users", turn.lower) and not turn.methods:
         return "users"
     if grammar.seen("grows", turn.lower) and "storage" not in turn.cues:
         return "oom"
-    return ""
+    if grammar.seen("failure", turn.lower) and not turn.values.keys() & _VERSIONS:
+        return "failure"
+    if turn.gpus and grammar.seen("feature", turn.lower) and not turn.methods and "fit" not in turn.cues:
+        return "driver"
+    return "bytes_each" if grammar.seen("bytes_each", turn.lower) and not turn.gpus else ""
+
+
+def _lanes_against(turn: Slots) -> bool:
+    """Whether two widths of a slot are set against each other: "x8/x8 vs x16"."""
+    return len({match[2] for match in _named("lanes").finditer(turn.lower)}) > 1
+
+
+_VERSIONS = frozenset(("cuda", "driver", "torch"))
+_BY_PRICE = frozenset(("price", "cost", "which_gpu"))
+
+
+def _asks_for_offers(turn: Slots, state: Slots) -> bool:
+    """Whether cards of a memory, or under a price, are looked for and no job is named: "cheapest GPU with 48 GB"."""
+    if state.gpus or turn.models or turn.methods or turn.get("budget_usd"):
+        return False
+    size = turn.get("gpu_memory_gb") or _named("at_memory").search(turn.lower)
+    cap = turn.get("price_cap_usd") or turn.get("price_usd")
+    if not (turn.cues & _BY_PRICE or cap) or turn.get("hours"):
+        return False
+    lowest = _named("cheapest").search(turn.lower) is not None
+    return bool((size and (lowest or cap)) or (cap and (lowest or "which_gpu" in turn.cues)))
 
 
 def _of_a_run(turn: Slots) -> bool:
@@ -93,15 +160,12 @@ def speed_told(turn: Slots) -> dict[str, float]:
         match = grammar.named("tokens_per_second").search(turn.lower)
         each = match and _named("per_gpu").match(turn.lower[match.end() :])
         told["tokens_per_second_per_gpu" if each else "tokens_per_second"] = turn.get("tokens_per_second")
-    flops = grammar.seen("tflops_each", turn.lower)
+    flops = grammar.seen("tflops_each", turn.lower) or grammar.seen("got_tflops", turn.lower)
     if flops:
         told["tflops_per_gpu"] = float(flops[1])
-    if turn.get("micro_batch"):
-        seconds, steps = _named("step_seconds").search(turn.lower), _named("its_per_second").search(turn.lower)
-        if seconds:
-            told["step_seconds"] = float(seconds[1])
-        elif steps and float(steps[1]) > 0:
-            told["step_seconds"] = 1 / float(steps[1])
+    seconds = step_seconds(turn.lower)
+    if seconds:
+        told["step_seconds"] = seconds
     of_cards = re.search(r"gpu|card|nvidia|util", turn.lower) and not turn.get("years")
     if turn.get("utilisation") is not None and of_cards and not _named("owned").search(turn.lower):
         told["gpu_utilisation"] = turn.get("utilisation")
@@ -110,7 +174,7 @@ def speed_told(turn: Slots) -> dict[str, float]:
 
 def scaling_of(turn: Slots) -> tuple[float, int, int] | None:
     """A measured speed-up with the smaller and the larger GPU count, or None where one is not said."""
-    told = _efficiency_told(turn)
+    told = _efficiency_told(turn) or times_by_count(turn)
     if told is not None:
         return told
     match = grammar.seen("speedup", turn.lower)
@@ -160,6 +224,9 @@ def _asks_host_memory(turn: Slots, state: Slots) -> bool:
 
 def change_of(turn: Slots, state: Slots) -> Change | None:
     """The change of one argument that a message asks about: "double the batch", "from 4k to 16k context"."""
+    choice = choice_of(turn)
+    if choice is not None:
+        return Change(*choice)
     against = grammar.seen("against", turn.lower)
     if against:
         argument = _argument(against[1])
@@ -187,6 +254,8 @@ def change_of(turn: Slots, state: Slots) -> Change | None:
     if not match or not argument:
         return None
     factor = next(factor for head, factor in _FACTORS if match[1].startswith(head))
+    if argument in ("data", "epochs"):
+        return _of_data(argument, factor, state)
     before = state.get(argument) or _DEFAULTS[argument]
     if argument == "micro_batch" and factor < 1 and before == 1:
         before = 2  # half of one sample cannot be
@@ -195,3 +264,10 @@ def change_of(turn: Slots, state: Slots) -> Change | None:
 
 def _argument(word: str) -> str:
     return next((argument for head, argument in _KNOBS if word.startswith(head)), "")
+
+
+def _of_data(argument: str, factor: float, state: Slots) -> Change | None:
+    """More or less of the data that the conversation has named: its tokens, else its rows."""
+    name = next((one for one in ("tokens", "samples") if state.get(one)), "") if argument == "data" else "epochs"
+    before = state.get(name) or (1 if name == "epochs" else None)
+    return Change(name, before, before * factor) if before else None

@@ -14,7 +14,7 @@ from typing import Any
 from advisor.llm.planner import grammar
 from advisor.llm.planner.mentions import COMPUTED
 from advisor.llm.planner.page import number
-from advisor.llm.planner.passage import on_point
+from advisor.llm.planner.passage import on_point, sure
 from advisor.llm.planner.plan import Call, Limit, Part, Plan
 from advisor.llm.planner.premise import premises
 from advisor.llm.planner.slots import Slots
@@ -41,6 +41,7 @@ NUMERIC = frozenset(
         *("interconnect", "price", "time", "cost", "compare", "gpu_select"),
     )
 )
+_FEW_WORDS = 8
 _SHAPE = ("n_layers", "hidden_size", "n_heads", "vocab_size", "n_experts", "experts_per_token")
 _FALLBACKS = {
     "plan_parallelism": "estimate_vram", "launch_plan": "estimate_vram", "diagnose_oom": "estimate_vram",
@@ -54,11 +55,12 @@ _STATED = (
     "billing", "region",
 )  # fmt: skip
 # What to look up for a model kind that no sum is made for, and for what people ask in other words than articles use.
-_TOPICS = {
+TOPICS = {
     "vision": "convolutional vision model training: memory and data loading",
     "diffusion": "diffusion model training memory, activations by resolution",
     "robotics": "other model kinds: convolutional, diffusion, robot policies",
     "bits": "network ports in Gb/s and GB/s: NVLink, PCIe, InfiniBand, RoCE and EFA",
+    "scaling": "several GPUs slower than one: data parallelism, communication, the same global batch",
     "count_rule": "odd number of GPUs, any number of cards, data parallel",
 }
 _TOPIC_CUES = ("count_rule",)
@@ -99,7 +101,7 @@ class Decider:
         self.calls: list[Call] = []
         self.notes: list[str] = []
         self.question = ""
-        self.subject = next((_TOPICS[cue] for cue in _TOPIC_CUES if cue in turn.cues), "")  # to search for instead
+        self.subject = next((TOPICS[cue] for cue in _TOPIC_CUES if cue in turn.cues), "")  # to search for instead
         self.stand_in = ""
         self.limit: Limit | None = None
         self.whole = False  # what was planned answers all that was asked
@@ -119,7 +121,7 @@ class Decider:
         several = sum(m.kind in COMPUTED for m in self.turn.models) > 2
         if several and "vram" not in goals and goals[:1] != ("gpu_select",):
             goals = ("vram",)  # a table of sizes is asked for; hours of each would drown it
-        self.subject = next((_TOPICS[premise.attribute] for premise in wrong if not premise.gpu), self.subject)
+        self.subject = next((TOPICS[premise.attribute] for premise in wrong if not premise.gpu), self.subject)
         if model is None and "no_questions" in self.turn.cues and goals and not self.state.gpus:
             self.notes.append("assumed_model")
             self.add("select_gpu", {"model": "70B", "method": "qlora"})
@@ -186,8 +188,10 @@ class Decider:
         """
         model = self.state.model
         sought = explained or self.subject or (model is not None and model.kind == "unmodelled")
-        if part == "side" and not sought and not on_point(self.query(), self.turn):
-            return
+        if part == "side" and self.calls:
+            query = self.query()
+            if not (self.subject or sure(query)) or not (sought or on_point(query, self.turn)):
+                return
         self.add("search_knowledge", {}, part)
 
     def compare_named(self) -> None:
@@ -202,8 +206,10 @@ class Decider:
             return self.subject
         mention = self.state.model
         if mention is not None and mention.kind == "unmodelled" and not self.turn.cues & {"why", "driver", "network"}:
-            return _TOPICS.get(str(mention.topic), "") or self.turn.text[:300]
+            return TOPICS.get(str(mention.topic), "") or self.turn.text[:300]
         text = " ".join(self.turn.text.split()) or " ".join(self.turn.log.split()[-40:])
+        if self.turn.log and len(text.split()) < _FEW_WORDS:  # "two nodes, aws": what failed stands in the log
+            text = f"{' '.join(self.turn.log.split()[-30:])} {text}"
         if self.state.subject and self.state.subject not in self.turn.text:  # "so?": about what was asked before
             text = f"{' '.join(self.state.subject.split())} {text}"
         return text[:300]

@@ -66,9 +66,17 @@ def _defines(turn: Slots) -> frozenset[str]:
 _CRASHES = ("watchdog caught", "is killed by signal", "illegal memory access")
 
 
+# What a layout leaves open; without one of its words "fits with FSDP?" asks whether it fits.
+_FITTING = frozenset(("fit", "vram", "question_of_truth", "knobs"))
+
+
 def _ordered(turn: Slots, state: Slots) -> tuple[str, ...]:
     intents = list(turn.intents)
     cues = turn.cues
+    if intents[:1] == ["parallelism"] and _asks_whether_it_fits(turn, state):
+        intents = ["fit", *(name for name in intents if name not in ("fit", "parallelism", "interconnect"))]
+    if intents[:1] == ["driver"] and len(intents) > 1 and _of_a_named_job(turn, state):
+        intents = ["fit", *(name for name in intents if name not in ("driver", "concept", "compare", "fit"))]
     if "log" in cues and ("oom" in cues or any(words in turn.log.lower() for words in _CRASHES)):
         return ("oom",)
     if cues & {"hang"} and "driver" in intents and "interconnect" in intents:
@@ -88,5 +96,30 @@ def _ordered(turn: Slots, state: Slots) -> tuple[str, ...]:
     several = len({mention.argument or mention.text for mention in turn.gpus}) > 1
     if several and first in ("cost", "gpu_select", "fit") and not turn.get("tokens") and "compare" in intents:
         first = "compare"
+    if first == "interconnect" and not grammar.named("layout", "asked").search(turn.lower):
+        intents = [name for name in intents if name != "parallelism"]
+    if first == "parallelism" and "inter_link" not in turn.values and not cues & {"link_enough"}:
+        intents = [name for name in intents if name != "interconnect"]  # several nodes alone ask nothing of links
+    if first in ("fit", "vram") and not _asks_of_a_run(turn):
+        intents = [name for name in intents if name not in ("time", "cost")]
     beside = [goal for goal in intents[1:] if goal in grammar.data("intents")["beside"].get(first, ())]
     return (first, *beside[:2])
+
+
+def _asks_whether_it_fits(turn: Slots, state: Slots) -> bool:
+    """Whether sharding is only how the job is run, and whether it fits is what is asked."""
+    named = state.model is not None and bool(state.gpus or state.get("gpu_memory_gb"))
+    asks = bool(turn.cues & _FITTING) or "?" not in turn.text
+    return named and asks and grammar.named("layout", "asked").search(turn.lower) is None
+
+
+def _of_a_named_job(turn: Slots, state: Slots) -> bool:
+    """Whether a library is only named in passing: a job with its card, and nothing of versions or errors."""
+    job = turn.model is not None and bool(turn.methods or turn.get("seq_len")) and bool(turn.gpus)
+    return job and not turn.log and grammar.named("of_versions", "asked").search(turn.lower) is None
+
+
+def _asks_of_a_run(turn: Slots) -> bool:
+    """Whether hours or money of a run are asked for, beside whether it fits: data or a limit is named with them."""
+    named = turn.values.keys() & {"tokens", "samples", "steps", "epochs", "hours", "deadline_hours", "budget_usd"}
+    return bool(named) or grammar.named("of_a_run", "asked").search(turn.lower) is not None

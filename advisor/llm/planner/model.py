@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from advisor.llm.planner import act_asked, act_machines, act_memory, act_runs, grammar  # noqa: F401  importing registers the actions
+from advisor.llm.planner import act_asked, act_figures, act_machines, act_memory, act_runs, grammar  # noqa: F401  importing registers the actions
 from advisor.llm.planner.decide import ACTIONS, Decider
 from advisor.llm.planner.follow_up import read_follow_up
 from advisor.llm.planner.goals import goals_of
@@ -114,6 +114,8 @@ def _explained(turn: Slots, *, lacks_model: bool) -> bool:
 
     A short question that lacks a model ("will it fit?") resembles articles as well, but wants its model named.
     """
+    if _vague(turn.lower):
+        return False
     words = len(turn.text.split())
     best = search(turn.text[:500], 1)
     likely = best[0].score if best and best[0].kind == "article" else 0.0
@@ -135,6 +137,10 @@ def _decided(state: Slots, turn: Slots, goals: tuple[str, ...], context: bool, t
     )
     if kind and (kind in always or not (turn.models or turn.methods or turn.values.get("tokens")) or kind == "gaming"):
         return Plan(reply=kind, status="declined", goal="out_of_scope")
+    if not context and not (turn.models or turn.gpus or turn.methods or turn.log) and _vague(turn.lower):
+        sized = turn.get("gpu_memory_gb") and "fit" in goals  # "24 GB enough?": what such a card holds narrows it down
+        if not sized:
+            return Plan(reply="ask_what", status="needs_input")
     if not ours and not context and set(goals) <= _ANYONES:
         if turn.cues & {"follow_up", "same_again", "change_only"} or _vague(turn.lower):
             return Plan(reply="ask_what", status="needs_input")
@@ -164,7 +170,22 @@ def _out_of_scope(turn: Slots) -> str | None:
 
 @lru_cache(maxsize=64)
 def _parsed(text: str) -> Slots:
-    return parse(text)
+    return parse(_corrected(text))
+
+
+_OWN_WORDS = 4  # from which what follows a correction is a question of its own
+
+
+def _corrected(text: str) -> str:
+    """What stands after the asker took the words before it back: "or rent? no wait, forget that. just tell me ..."."""
+    if len(text) > _LONGEST_CORRECTED:
+        return text
+    ends = [match.end() for match in grammar.named("corrected", "asked").finditer(text.lower())]
+    tail = text[ends[-1] :] if ends and len(text.lower()) == len(text) else ""
+    return tail if len(tail.split()) >= _OWN_WORDS else text
+
+
+_LONGEST_CORRECTED = 2_000  # characters; a longer message holds a log or a page
 
 
 def _read(said: tuple[str, ...], now: datetime | None = None) -> tuple[Slots, Slots, tuple[str, ...], bool]:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from advisor.llm.planner import grammar
 from advisor.llm.planner.slots import Slots
-from knowledge.search import search
+from knowledge.search import SURE, search
 
 _WORD = re.compile(r"[a-z][a-z\-]{2,}")
 _ENDINGS = ("ing", "ers", "ies", "ed", "es", "er", "s")
@@ -18,6 +18,13 @@ def on_point(query: str, turn: Slots) -> bool:
     named = " ".join([*(m.text for m in turn.models), *(g.text for g in turn.gpus)]).lower()
     asked = _stems(query.lower()) - _stems(named)
     return bool(asked & _title_stems(query))
+
+
+@lru_cache(maxsize=256)
+def sure(query: str) -> bool:
+    """Whether what is found is likely what was asked, so that it may stand beside a real answer."""
+    found = search(query, 1)
+    return bool(found) and (found[0].kind == "claim" or found[0].score >= SURE)
 
 
 @lru_cache(maxsize=1)

@@ -29,6 +29,7 @@ def _named(name: str) -> re.Pattern[str]:
 def premises(turn: Slots) -> list[Premise]:
     """The premises of one message that the tables contradict."""
     found: list[Premise] = []
+    told = grammar.seen("tflops_each", turn.lower)  # a speed that was measured, not the card's peak
     for mention in turn.gpus:
         if mention.kind != "known" or not mention.argument:
             continue
@@ -39,7 +40,7 @@ def premises(turn: Slots) -> list[Premise]:
             for p in (
                 _memory(gpu, tail, mention),
                 _rate(gpu, tail),
-                _tflops(gpu, turn.lower[mention.start : mention.end + 60]),
+                None if told else _tflops(gpu, turn.lower[mention.start : mention.end + 60]),
                 _link(gpu, turn.lower[max(0, mention.start - 40) : mention.start], tail),
                 _bandwidth(gpu, turn.lower, tail),
             )

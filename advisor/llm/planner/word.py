@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from advisor.llm.planner.phrases import Outcome, has, say
 from advisor.llm.planner.plan import Plan
 from advisor.llm.planner.slots import Slots
+from advisor.llm.planner.word_figures import figure_of
 from advisor.llm.planner.word_leads import Lead, lead_of
 from advisor.llm.planner.word_lines import first_lines
 from advisor.llm.planner.word_rows import chosen_rung, ladder_words, size_lines, spans_words
@@ -79,7 +80,7 @@ def compose(plan: Plan, outcomes: list[Outcome], state: Slots, turn: Slots) -> R
     parts = [*_openers(turn), *_premises(plan, outcomes), *_unknown(plan, turn)]
     card = state.gpu.argument if state.gpu else next((o.call.arguments.get("gpu") for o in main), "")
     parts += [say(note, language, gpu=card) for note in plan.notes]
-    lead = lead_of(plan.goal, main, state, turn) or Lead([], [])
+    lead = figure_of(plan.goal, main, state, turn) or lead_of(plan.goal, main, state, turn) or Lead([], [])
     parts += lead.parts
     told, main = main, [o for o in main if o not in lead.spent]
     if rungs:
@@ -100,7 +101,7 @@ def compose(plan: Plan, outcomes: list[Outcome], state: Slots, turn: Slots) -> R
         found = []
     knobs = _knobs(main or chosen_rung(rungs, plan.limit), language)
     parts += _knob_lines(lead.knobs, language) if lead.parts else knobs
-    parts += [f"{say(o.call.about, language)} {o.verdict}".lstrip() for o in parts_of["line"]]
+    parts += [f"{say(o.call.about, language)} {beside(o.verdict)}".lstrip() for o in parts_of["line"]]
     parts += _sides(side)
     parts += _passages(found, 1, say("knowledge", language))
     parts += _remarks(plan, state, turn, outcomes)
@@ -302,11 +303,21 @@ def _sides(outcomes: list[Outcome]) -> list[str]:
     seen: set[str] = set()
     for outcome in outcomes[:4]:
         if outcome.verdict:
-            parts.append(outcome.verdict)
-        if outcome.call.name not in seen:
+            parts.append(beside(outcome.verdict))
+        if (
+            outcome.call.name not in seen and outcome.call.name != "estimate_vram"
+        ):  # its verdict says it: no second bill
             parts += outcome.tables[:1]
         seen.add(outcome.call.name)
     return parts
+
+
+_ANSWERS = {"Yes: ": "It fits: ", "No: ": "It does not fit: "}
+
+
+def beside(verdict: str) -> str:
+    """A verdict that stands beside another answer: a bare "yes" there would answer the wrong question."""
+    return next((words + verdict[len(said) :] for said, words in _ANSWERS.items() if verdict.startswith(said)), verdict)
 
 
 def _passages(outcomes: list[Outcome], count: int, heading: str = "") -> list[str]:

@@ -49,7 +49,7 @@ def _runs(outcomes: list[Outcome], state: Slots, turn: Slots) -> Lead | None:
         parts.append(say("took_tokens", tokens=runs[0].ref("tokens")))
     parts.append(_runs_table(runs))
     knobs = [
-        f"{_cards_of(o)}: {line[0].lower()}{line[1:]}"
+        f"{cards_of(o)}: {line[0].lower()}{line[1:]}"
         for o in runs
         for line in o.lines("next_steps")[:1]
         if len(runs) <= 3
@@ -59,7 +59,7 @@ def _runs(outcomes: list[Outcome], state: Slots, turn: Slots) -> Lead | None:
 
 def _runs_verdict(fitting: list[Outcome], priced: list[Outcome], runs: list[Outcome]) -> str:
     out = [o for o in runs if o not in fitting]
-    lacking = f" {_list([_cards_of(o) for o in out])} {'does' if len(out) == 1 else 'do'} not hold it." if out else ""
+    lacking = f" {_list([cards_of(o) for o in out])} {'does' if len(out) == 1 else 'do'} not hold it." if out else ""
     if not fitting:
         return "**None of them holds this job as described**; hours and cost below are what they would be if it fitted."
     fastest = min(fitting, key=lambda o: _value(o, "run_hours"))
@@ -67,23 +67,23 @@ def _runs_verdict(fitting: list[Outcome], priced: list[Outcome], runs: list[Outc
         only = fitting[0]
         cost = f" and [[{only.ref('run_cost')}]]" if only.ref("run_cost") else ""
         took = f"in [[{only.ref('run_hours')}]]{cost}"
-        return f"**{_cards_of(only)}: it is the only one that holds the job, {took}.**{lacking}"
-    speed = f"fastest is {_cards_of(fastest)} in [[{fastest.ref('run_hours')}]]"
+        return f"**{cards_of(only)}: it is the only one that holds the job, {took}.**{lacking}"
+    speed = f"fastest is {cards_of(fastest)} in [[{fastest.ref('run_hours')}]]"
     slowest = max(fitting, key=lambda o: _value(o, "run_hours"))
     if _value(slowest, "run_hours") < (1 + _ALIKE) * _value(fastest, "run_hours"):
-        speed = f"all take about as long (fastest {_cards_of(fastest)}, [[{fastest.ref('run_hours')}]])"
+        speed = f"all take about as long (fastest {cards_of(fastest)}, [[{fastest.ref('run_hours')}]])"
     if not priced:
         return f"**{speed[0].upper()}{speed[1:]}.** No price of these cards is held.{lacking}"
     cheapest = min(priced, key=lambda o: _value(o, "run_cost"))
     dearest = max(priced, key=lambda o: _value(o, "run_cost"))
     if len(priced) > 1 and _value(dearest, "run_cost") < (1 + _ALIKE) * _value(cheapest, "run_cost"):
-        about = f"a finished run costs about the same (cheapest {_cards_of(cheapest)}, [[{cheapest.ref('run_cost')}]])"
+        about = f"a finished run costs about the same (cheapest {cards_of(cheapest)}, [[{cheapest.ref('run_cost')}]])"
         return f"**{speed[0].upper()}{speed[1:]}; {about}.**{lacking}"
     cost = f"[[{cheapest.ref('run_cost')}]] a finished run ([[{cheapest.ref('run_cost')}|range]])"
     if cheapest is fastest:
         took = f"in [[{cheapest.ref('run_hours')}]]"
-        return f"**{_cards_of(cheapest)} is both cheapest, at {cost}, and fastest, {took}.**{lacking}"
-    return f"**Cheapest is {_cards_of(cheapest)} at {cost}; {speed}.**{lacking}"
+        return f"**{cards_of(cheapest)} is both cheapest, at {cost}, and fastest, {took}.**{lacking}"
+    return f"**Cheapest is {cards_of(cheapest)} at {cost}; {speed}.**{lacking}"
 
 
 def _runs_table(runs: list[Outcome]) -> str:
@@ -93,7 +93,7 @@ def _runs_table(runs: list[Outcome]) -> str:
     for o in runs:
         hours, cost, price = o.ref("run_hours"), o.ref("run_cost"), o.ref("usd_per_gpu_hour")
         cells = [
-            _cards_of(o), _fits(o), f"[[{o.ref('peak_per_gpu')}]]", f"[[{o.ref('usable_memory')}]]",
+            cards_of(o), _fits(o), f"[[{o.ref('peak_per_gpu')}]]", f"[[{o.ref('usable_memory')}]]",
             f"[[{hours}]] ([[{hours}|range]])", f"[[{cost}]] ([[{cost}|range]])" if cost else "no price held",
             f"[[{price}]]" if price else "–",
         ]  # fmt: skip
@@ -101,7 +101,8 @@ def _runs_table(runs: list[Outcome]) -> str:
     return "\n".join([head, *rows])
 
 
-def _cards_of(outcome: Outcome) -> str:
+def cards_of(outcome: Outcome) -> str:
+    """The cards of a call in words: "8× H100-SXM5"."""
     return f"{outcome.call.arguments.get('n_gpus', 1)}× {outcome.call.arguments.get('gpu')}"
 
 
@@ -131,7 +132,7 @@ def _list(names: list[str]) -> str:
 
 _NAMES = {
     "micro_batch": "the micro-batch", "seq_len": "the sequence length", "lora_rank": "the LoRA rank",
-    "n_gpus": "the number of GPUs",
+    "n_gpus": "the number of GPUs", "tokens": "the data", "samples": "the rows", "epochs": "the passes over the data",
 }  # fmt: skip
 _COMPARED = (
     ("peak_per_gpu", "memory a GPU"), ("tokens_per_second", "speed of the whole job"), ("run_hours", "hours"),
@@ -145,8 +146,12 @@ def _change(outcomes: list[Outcome], state: Slots, turn: Slots) -> Lead | None:
         return None
     before, after = pair
     argument, _, _value_before = before.call.about.partition(";")[2].partition("=")
-    old, new = (f"{o.call.arguments[argument]:,}" for o in pair)
+    old, new = (_value_words(o, argument) for o in pair)
+    if grammar.seen("reshard", turn.lower):
+        old, new = say("reshard_true"), say("reshard_false")
     name = _NAMES.get(argument, argument)
+    if argument in _DATA:
+        return _more_data(pair, name, old, new)
     memory = f"memory a GPU goes from [[{before.ref('peak_per_gpu')}]] to [[{after.ref('peak_per_gpu')}]]"
     usable = after.ref("usable_memory")
     outcome = {"yes": "which fits", "tight": "borderline for", "no": "too much for"}.get(_fits(after), "")
@@ -158,17 +163,51 @@ def _change(outcomes: list[Outcome], state: Slots, turn: Slots) -> Lead | None:
         speed = f", and speed {'stays about the same' if abs(gain - 1) < 0.03 else 'goes'} ({rates})"
         if abs(gain - 1) >= 0.03:
             speed = f", and speed {'rises' if gain > 1 else 'falls'} {rates}"
-    parts = [f"**Taking {name} from {old} to {new}: {memory}{room}{speed}.**"]
+    told = isinstance(after.call.arguments.get(argument), str)
+    taking = f"From {old} to {new}" if told else f"Taking {name} from {old} to {new}"
+    parts = [f"**{taking}: {memory}{room}{speed}.**"]
+    named = any(state.get(data) for data in ("tokens", "samples", "steps"))  # hours of other data say little
     rows = [
         f"| {label} | {_ranged(before, fact)} | {_ranged(after, fact)} |"
         for fact, label in _COMPARED
-        if before.ref(fact) and after.ref(fact)
+        if before.ref(fact) and after.ref(fact) and (named or fact not in ("run_hours", "run_cost"))
     ]
     parts.append("\n".join([f"| | {old} | {new} |", "|---|---:|---:|", *rows]))
     if argument == "micro_batch" and before.ref("tokens_per_second"):
         parts.append("Halve gradient accumulation with it, and the step sees the same global batch.")
     knobs = [line for line in after.lines("next_steps") if "spot" not in line.lower()]
     return Lead(parts, pair, knobs[:2] if _fits(after) != "yes" else [])
+
+
+_DATA = ("tokens", "samples", "epochs")
+
+
+def _value_words(outcome: Outcome, argument: str) -> str:
+    """A value of a change as people write it."""
+    value = outcome.call.arguments[argument]
+    if isinstance(value, str):
+        return say(f"choice_{argument}_{value}") or value.replace("_", " ")
+    if argument == "tokens" and outcome.ref("tokens"):
+        return f"[[{outcome.ref('tokens')}]]"
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:g}"
+
+
+def _more_data(pair: list[Outcome], name: str, old: str, new: str) -> Lead | None:
+    """Hours and cost of a run before and after its data changed."""
+    before, after = pair
+    if not (before.ref("run_hours") and after.ref("run_hours")):
+        return None
+    hours = f"the run goes from [[{before.ref('run_hours')}]] to [[{after.ref('run_hours')}]]"
+    cost = ""
+    if before.ref("run_cost") and after.ref("run_cost"):
+        cost = f", and its cost from [[{before.ref('run_cost')}]] to [[{after.ref('run_cost')}]]"
+    rows = [
+        f"| {label} | {_ranged(before, fact)} | {_ranged(after, fact)} |"
+        for fact, label in _COMPARED[2:]
+        if before.ref(fact) and after.ref(fact)
+    ]
+    table = "\n".join([f"| | {old} | {new} |", "|---|---:|---:|", *rows])
+    return Lead([f"**Taking {name} from {old} to {new}: {hours}{cost}. Memory stays the same.**", table], pair, [])
 
 
 # Host memory --------------------------------------------------------------------------------------------------------
@@ -237,7 +276,7 @@ def _energy(outcomes: list[Outcome], state: Slots, turn: Slots) -> Lead | None:
     if run is None:
         return None
     energy, carbon = f"[[{run.ref('energy')}]] at the meter", f"[[{run.ref('emissions')}]]"
-    what = f"for [[{run.ref('billed_hours')}]] of {_cards_of(run)}"
+    what = f"for [[{run.ref('billed_hours')}]] of {cards_of(run)}"
     if grammar.named("emissions", "asked").search(turn.lower):
         lead = f"**About {carbon}, from {energy}, {what}.**"
     else:
@@ -255,6 +294,14 @@ def _time(outcomes: list[Outcome], state: Slots, turn: Slots) -> Lead | None:
     judged = grammar.named("judged", "asked").search(turn.lower)
     if len(outcomes) != 1 or not hours or not judged or fact is None or fact.get("low") is None:
         return _runs(outcomes, state, turn)
+    return judged_run(run, hours)
+
+
+def judged_run(run: Outcome, hours: float) -> Lead | None:
+    """Whether ``hours`` are what to expect of a run, by its range."""
+    fact = run.fact("run_hours")
+    if fact is None or fact.get("low") is None:
+        return None
     low, high = float(fact["low"]), float(fact["high"])
     ref = str(fact["id"])
     answer = "Yes, that is normal" if low <= hours <= high else "That is faster than I expect"
@@ -267,16 +314,36 @@ def _time(outcomes: list[Outcome], state: Slots, turn: Slots) -> Lead | None:
     return Lead([told, say("time_told") if hours > high else ""], [run], knobs[:2])
 
 
+_STALL = re.compile(r"stall|how long|write time|takes? to (?:save|write)|pause")
+
+
+def _quota(found: Outcome, turn: Slots) -> str:
+    """Whether the kept checkpoints stay within the space that was named."""
+    match = grammar.named("quota", "asked").search(turn.lower)
+    kept = found.fact("stored_bytes")
+    if match is None or kept is None:
+        return ""
+    size, unit = (match[1], match[2]) if match[1] else (match[3], match[4])
+    space = float(size) * (1e12 if unit.startswith("t") else 1e9)
+    key = "quota_fits" if float(kept["value"]) <= space else "quota_over"
+    return say(key, "en", ref=kept["id"], space=f"{size} {unit[0].upper()}B", kept=found.call.arguments.get("kept", 3))
+
+
 _SIZE = re.compile(r"how (?:big|large|much (?:disk|space|storage))|\bsize\b|disk space|how many gb")
 
 
 def _checkpoint(outcomes: list[Outcome], state: Slots, turn: Slots) -> Lead | None:
-    """The size first, where the size is what was asked."""
+    """The size, the space or the pause first, where that is what was asked."""
     found = next((o for o in outcomes if o.call.name == "plan_checkpoints"), None)
+    if found is not None and (held := _quota(found, turn)):
+        return Lead([held, *found.tables[:1], found.verdict], [found], found.lines("next_steps")[:1])
+    if found is not None and _STALL.search(turn.lower) and found.ref("stall_seconds"):
+        lead = say("stall", "en", ref=found.ref("stall_seconds"), size=found.ref("checkpoint_bytes"))
+        return Lead([lead, *found.tables[:1], found.verdict], [found], found.lines("next_steps")[:2])
     if found is None or not _SIZE.search(turn.lower) or not found.ref("checkpoint_bytes"):
         return None
     size, light, kept = (found.ref(name) for name in ("checkpoint_bytes", "weights_only_bytes", "stored_bytes"))
-    lead = f"**A resumable checkpoint is [[{size}]]; the weights alone are [[{light}]]. Three kept take [[{kept}]].**"
+    lead = f"**A resumable checkpoint is [[{size}]]; the weights alone are [[{light}]]. Those kept take [[{kept}]].**"
     return Lead([lead, *found.tables[:1], found.verdict], [found], found.lines("next_steps")[:1])
 
 
@@ -286,7 +353,7 @@ def _power(outcomes: list[Outcome], state: Slots, turn: Slots) -> Lead | None:
     if found is None or not re.search(r"\bpsus?\b|power suppl", turn.lower):
         return _energy(outcomes, state, turn)
     lead = (
-        f"**Power supplies for about [[{found.ref('supply_watts')}]]: {_cards_of(found)} with the rest of the machine "
+        f"**Power supplies for about [[{found.ref('supply_watts')}]]: {cards_of(found)} with the rest of the machine "
         f"draw up to [[{found.ref('power_at_most')}]] at the wall, and short peaks need a quarter to spare.**"
     )
     held = supply_line([found], turn, turn.language)  # the supply that they have, against what is drawn

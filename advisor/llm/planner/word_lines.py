@@ -9,6 +9,8 @@ from __future__ import annotations
 from advisor.llm.planner import grammar
 from advisor.llm.planner.phrases import Outcome, say
 from advisor.llm.planner.slots import Slots
+from advisor.llm.planner.told import tells_time
+from knowledge.gpus import load_gpu
 from tools.cost.estimate_power import SUPPLY_EFFICIENCY
 
 _RULES = ("count_rule", "mixed_cards")  # what holds of all machines, in a sentence of our own
@@ -25,6 +27,7 @@ def first_lines(main: list[Outcome], turn: Slots) -> list[str]:
         *(say(cue, language) for cue in rules),
         _by_the_deadline(main, turn, language),
         _two_values(main, turn, language),
+        *_has_link(main, turn, language),
         _component(main, turn, language),
         supply_line(main, turn, language),
         _nvlink(main, turn, language),
@@ -35,7 +38,7 @@ def first_lines(main: list[Outcome], turn: Slots) -> list[str]:
 
 def _by_the_deadline(main: list[Outcome], turn: Slots, language: str) -> str:
     """Whether the run asked about is over by the deadline: surely, perhaps or not, by its range."""
-    hours = turn.get("deadline_hours")
+    hours = None if tells_time(turn) else turn.get("deadline_hours")
     runs = [o for o in main if o.call.name == "estimate_run"]
     fact = runs[0].fact("run_hours") if len(runs) == 1 else None
     if not hours or hours <= 0 or fact is None:
@@ -86,6 +89,17 @@ def supply_line(main: list[Outcome], turn: Slots, language: str) -> str:
     inside = float(most["value"]) * SUPPLY_EFFICIENCY  # a supply is rated by what it gives, not by what it takes
     key = "supply_over" if watts < inside else "supply_tight" if watts < float(supply["value"]) else "supply_fits"
     return say(key, language, ref=supply["id"], watts=f"{watts:g}")
+
+
+def _has_link(main: list[Outcome], turn: Slots, language: str) -> list[str]:
+    """Which of the cards named have NVLink, where that is asked."""
+    if not grammar.seen("has_link", turn.lower) or not any(o.call.name == "compare_gpus" for o in main):
+        return []
+    cards = [gpu.argument for gpu in turn.gpus if gpu.argument]
+    linked = {card: load_gpu(card).nvlink_bytes_per_s for card in dict.fromkeys(cards)}
+    return [
+        f"**{say('has_nvlink' if link else 'premise_nvlink', language, gpu=card)}**" for card, link in linked.items()
+    ]
 
 
 def _nvlink(main: list[Outcome], turn: Slots, language: str) -> str:

@@ -97,6 +97,10 @@ def _rung(outcome: Outcome) -> str:
     words = []
     for piece in outcome.call.about.split(";"):
         name, _, value = piece.partition("=")
+        if name == "machines":
+            each = f"{outcome.call.arguments.get('n_gpus')} × {outcome.call.arguments.get('gpu')}"
+            words.append(f"{each}, one machine" if value == "1" else each)
+            continue
         words.append(
             {
                 "n_gpus": f"{value} × {outcome.call.arguments.get('gpu')}",

@@ -1,0 +1,64 @@
+"""Times that a message tells of a run: hours that it took or may take, seconds a step, two counts with a time each.
+
+They are judged, not computed with: "took 40 h on the A100, normal?", "one gpu: 80 hours, four gpus: 150 hours".
+"""
+
+from __future__ import annotations
+
+import re
+
+from advisor.llm.planner import grammar
+from advisor.llm.planner.page import number_word
+from advisor.llm.planner.slots import Slots
+
+VAGUE_HOURS = 200.0  # "hundreds of hours": two hundred at the least
+_HOURS = (("mo", 730.0), ("w", 168.0), ("d", 24.0), ("h", 1.0), ("mi", 1 / 60), ("s", 1 / 3600))
+_MOST_GPUS = 100_000
+
+
+def _named(name: str) -> re.Pattern[str]:
+    return grammar.named(name, "asked")
+
+
+def tells_time(turn: Slots) -> bool:
+    """Whether a run's time is told: what it took, or what a progress bar says."""
+    return _named("time_told").search(turn.lower) is not None
+
+
+def hours_told(turn: Slots) -> float | None:
+    """The hours that a run took or is said to take; None where none are told."""
+    if not tells_time(turn):
+        return None
+    said = turn.get("hours") or turn.get("deadline_hours")  # "again 40h" reads like a limit, and is none
+    if said:
+        return float(said)
+    return VAGUE_HOURS if _named("hundreds_of_hours").search(turn.lower) else None
+
+
+def step_seconds(lower: str) -> float | None:
+    """Seconds that one optimizer step takes, from seconds a step or steps a second."""
+    found = _named("step_seconds").search(lower)
+    if found:
+        return float(next(group for group in found.groups() if group))
+    rate = _named("its_per_second").search(lower)
+    return 1 / float(rate[1]) if rate and float(rate[1]) > 0 else None
+
+
+def times_by_count(turn: Slots) -> tuple[float, int, int] | None:
+    """The speed-up from a smaller to a larger count of one card, where each is told with its time; else None."""
+    if len({gpu.argument for gpu in turn.gpus}) > 1:
+        return None
+    times: dict[int, float] = {}
+    for name, count_at, time_at in (("count_then_time", 1, 2), ("time_then_count", 3, 1)):
+        for found in _named(name).finditer(turn.lower):
+            count = number_word(found[count_at])
+            unit = found[time_at + 1]
+            each = next((hours for head, hours in _HOURS if unit.startswith(head)), None)
+            if count and count <= _MOST_GPUS and each and float(found[time_at]) > 0:
+                times.setdefault(count, float(found[time_at]) * each)
+        if len(times) == 2:
+            break
+    if len(times) != 2:
+        return None
+    fewer, more = sorted(times)
+    return times[fewer] / times[more], fewer, more
