@@ -78,7 +78,7 @@ FAMILIES = {
         "biggest continued pretraining of an 8B for 40k EUR",
         "largest 3B pretrain we can do with $25k",
         "how much pretraining of a 1.4B does 10000 dollars buy",
-        "most tokens of 7b full finetuning for $2000",
+        "longest full finetuning of a 7b for $2000",
         "we have $5k, longest training run of a 3B?",
         "40k euros left: the biggest pretraining run on a 8b?",
         "what can we train for $15k: pretrain a 1B",

@@ -129,7 +129,7 @@ _BY_PRICE = frozenset(("price", "cost", "which_gpu"))
 
 def _asks_for_offers(turn: Slots, state: Slots) -> bool:
     """Whether cards of a memory, or under a price, are looked for and no job is named: "cheapest GPU with 48 GB"."""
-    if state.gpus or turn.models or turn.methods or turn.get("budget_usd"):
+    if state.gpus or turn.models or turn.methods or turn.get("budget_usd") or "onprem" in turn.cues:
         return False
     size = turn.get("gpu_memory_gb") or _named("at_memory").search(turn.lower)
     cap = turn.get("price_cap_usd") or turn.get("price_usd")
