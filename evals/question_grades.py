@@ -125,13 +125,19 @@ def _slot_read(
         return None
     said = " ".join(_plain(result["answer"]) for result in results)
     return all(
-        any(_same(name, part, item) for item in flat) or (name == "gpu" and not _held(part) and _plain(part) in said)
+        any(_same(name, part, item) for item in flat) or (name == "gpu" and not _held(part) and _named(part, said))
         for part in wanted
     )
 
 
 def _plain(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "", text.lower())
+
+
+def _named(card: str, said: str) -> bool:
+    """Whether an answer names a card, by its whole name or by the part with its number ("ascend-910b")."""
+    parts = [card, *(part for part in card.split("-") if re.search(r"\d{2}", part) and not _held(part))]
+    return any(_plain(part) in said for part in parts if not part.endswith("gb"))
 
 
 def _held(card: str) -> bool:
@@ -143,8 +149,8 @@ def _held(card: str) -> bool:
 
 
 def _sold_with(card: str, sizes: list[str]) -> bool:
-    """Whether a card is sold with one of these sizes of memory; true of a card that the tables do not hold."""
-    if not _held(card):
+    """Whether a card is sold with one of these sizes of memory; true where no card is named."""
+    if not card:
         return True
     for size in sizes:
         gigabytes = float(re.sub(r"[^\d.]", "", size) or 0)

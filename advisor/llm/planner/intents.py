@@ -38,6 +38,9 @@ def read_intents(slots: Slots) -> tuple[str, ...]:
         score = sum(float(weight) for cue, weight in spec.items() if cue in slots.cues or _slot(slots, cue))
         if score >= 1:
             weights[name] = score
+    if slots.methods and "inference" in weights and not grammar.named("serving").search(slots.lower):
+        # An engine or a cache is spoken of while something is trained: GRPO writes its completions with them.
+        weights["fit"] = max(weights.pop("inference"), weights.get("fit", 0.0))
     return tuple(sorted(weights, key=lambda name: -weights[name]))
 
 

@@ -57,6 +57,7 @@ def read(cleaned: Cleaned) -> Slots:
     methods = _methods(lower, gpus, values)
     _read_choices(lower, methods, gpus, values)
     read_machine.read_counts(page, values, gpus)
+    read_machine.read_count_pair(page, values)
     if values.get("command_gpus"):
         values.setdefault("n_gpus", values.pop("command_gpus"))
     read_amounts.read_memory(page, values)
@@ -137,6 +138,10 @@ def _read_numbers(page: Page, values: dict[str, Any]) -> None:
         match = page.take(name, "numbers", index)
         if match and name not in values:
             values[name] = int(match[1]) if match[1].isdecimal() else number_word(match[1]) or match[1]
+    if "processes" in values:  # of all machines together
+        values["command_gpus"] = values.pop("processes")
+        if "nnodes" in values:
+            values["n_nodes"] = values.pop("nnodes")
     if "nproc" in values:  # of a pasted command
         nodes = values.pop("nnodes", 1)
         values["gpus_per_node"] = values.pop("nproc")
@@ -168,7 +173,7 @@ def _methods(lower: str, gpus: list[GpuMention], values: dict[str, Any]) -> tupl
     quantised = says("four_bits") and not says("no_four_bits")
     if says("no_four_bits"):
         found = [value for value in found if value != "qlora"]
-    if says("no_adapter"):
+    if says("no_adapter") or says("type_full"):
         found = [value for value in found if value not in _ADAPTERS] or ["full"]
     if "full" in found and says("other_full") and not says("full_method"):
         found.remove("full")

@@ -99,19 +99,26 @@ def read_shares(page: Page, values: dict[str, Any]) -> None:
 
 def read_memory(page: Page, values: dict[str, Any]) -> None:
     """A card's memory, the machine's, or a figure that is only quoted ("needs 48 GB")."""
-    boxes = page.take("boxes") or page.take("boxes_in_words")
-    if boxes:  # "4x80": that many cards of that size
-        values.setdefault("n_gpus", number_word(boxes[1]) or 1)
-        values["gpu_memory_gb"] = float(boxes[2])
+    boxes = page.take("boxes") or page.take("boxes_in_words") or page.take("boxes_of_any_size")
+    turned = None if boxes else page.take("boxes_turned")
+    if boxes or turned:  # "4x80", "80G*4": that many cards of that size
+        count, size = (boxes[1], boxes[2]) if boxes else (turned[2], turned[1]) if turned else ("1", "0")
+        values.setdefault("n_gpus", number_word(count) or 1)
+        values["gpu_memory_gb"] = float(size)
     ram = page.take("ram")
     of_card = ram and (
-        grammar.named("of_a_card").search(ram[0]) or grammar.named("after_a_card").search(page.text[: ram.start()])
+        grammar.named("of_a_card").search(ram[0])
+        or grammar.named("after_a_card").search(ram.string[: ram.start()])
+        or grammar.named("each_of_them").match(ram.string, ram.end())
     )
+    if ram and of_card:
+        values.setdefault("gpu_memory_gb", float(ram[1] or ram[3]))
     if ram and not of_card:
         amount, unit = (ram[1], ram[2]) if ram[1] else (ram[3], ram[4])
         values["ram_gb"] = float(amount) * (1000 if unit.startswith("t") else 1)
     for match in page.all("memory"):
         quoted = grammar.named("quoted_memory").search(page.text[: match.start()])
+        quoted = quoted or grammar.named("of_a_part").match(page.text, match.end())
         if quoted and not grammar.named("memory_of_a_card").search(match[0]):
             values.setdefault("quoted_gb", float(match[1]))
             continue

@@ -259,7 +259,7 @@ def _memory_after(text: str, end: int) -> tuple[float | None, int]:
 def _reading(said: str, key: str) -> str | None:
     """How an ambiguous name was read ("A100": which memory, which form)."""
     try:
-        match = find_gpu(said)
+        match = find_gpu(re.sub(r"(?<=\d)\s?g(?:i?b)?(?![a-z])", "GB", said))  # "80g" is no quantity of anything
     except InputProblem:
         return None
     return match.note if match.value.id == key else None
@@ -274,13 +274,19 @@ def _resolved(name: str) -> str | None:
 
 def _count(text: str, start: int, end: int) -> tuple[int | None, int | None]:
     head = count_before(text, start)
+    after = _pattern("count_after").match(text, end)
+    if boxed := _pattern("a_box").search(text[max(0, start - 5) : start]):  # a DGX or HGX has eight
+        head = count_before(text, start - len(boxed[0]))
+        return _USUAL_NODE, head.count if head and head.count > 1 else None
+    if head and after and after["x"] and not head.nodes and not after["nodes"]:
+        return int(after["x"]), head.count  # "4台A800-80G*8"
     if head:
         if _pattern("hours_after").match(text[end : end + 12]):
             return None, None  # "300 A100 hours": that many hours, not cards
         return head.count, head.nodes
-    match = _pattern("count_after").match(text, end)
-    count = number_word(match["x"] or match["cjk"] or match["paren"]) if match else None
-    return (count if count and count < _MOST_CARDS else None), None
+    count = number_word(after["x"] or after["cjk"] or after["paren"]) if after else None
+    nodes = int(after["nodes"]) if after and after["nodes"] else None
+    return (count if count and count < _MOST_CARDS else None), nodes
 
 
 @lru_cache(maxsize=1)

@@ -100,6 +100,16 @@ def read_counts(page: Page, values: dict[str, Any], gpus: list[GpuMention]) -> N
             values["n_gpus"] = count
 
 
+def read_count_pair(page: Page, values: dict[str, Any]) -> None:
+    """Two counts of one card to choose from, to be computed side by side: "8 or 16 h100"."""
+    if "variants" in values:
+        return
+    found = page.has("count_pair") or page.has("count_or_count")
+    pair = [number_word(found[1]), number_word(found[2])] if found else []
+    if len(pair) == 2 and all(pair) and pair[0] != pair[1]:
+        values["variants"], values["n_gpus"] = ("n_gpus", pair), pair[0]
+
+
 def read_nodes(page: Page, values: dict[str, Any], gpus: list[GpuMention]) -> None:
     """Nodes, and the GPUs in each where they were named together."""
     if "n_nodes" in values:
