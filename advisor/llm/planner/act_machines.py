@@ -9,6 +9,7 @@ from advisor.llm.planner import grammar
 from advisor.llm.planner.act_memory import whole_model, with_method
 from advisor.llm.planner.act_runs import prices
 from advisor.llm.planner.decide import Decider, action
+from advisor.llm.planner.passage import sure
 from advisor.llm.planner.read_machine import BETWEEN_NODES, VAGUE_LINKS
 from advisor.llm.planner.run_sizes import BYTES_PER_PARAM, billions_of, fitting_count, run_methods
 from knowledge.gpus import load_gpu
@@ -106,7 +107,7 @@ def parallel(d: Decider) -> None:
         d.compare_named()
         return
     card = d.card(_COMMON_CARD)
-    count = d.count_of(card) or d.state.get("n_gpus") or _PER_NODE
+    count = d.count_of(card) or d.state.get("n_gpus") or _PER_NODE * (d.state.get("n_nodes") or 1)
     if count > 1:
         d.add("plan_parallelism", d.workload("plan_parallelism", gpu=card, n_gpus=count, **extra))
     d.add("estimate_vram", d.workload("estimate_vram", gpu=card, n_gpus=count, **extra), "side")
@@ -245,6 +246,11 @@ def onprem(d: Decider) -> None:
     state, card = d.state, d.card(_COMMON_CARD)
     if "onprem" not in d.turn.cues and _other_than_owning(d):
         return
+    bought = grammar.seen("buy_or_rent", d.turn.lower) or grammar.seen("payback", d.turn.lower)
+    if "onprem" not in d.turn.cues and d.model() is not None and not d.cards() and not bought:
+        d.go("gpu_select")  # rules on where the data may be: the card for the job is what is asked
+        d.know("side")
+        return
     counted = next((gpu for gpu in state.gpus if gpu.count and gpu.argument), None)
     if counted is not None:  # of two cards named, the one with a count is the machine
         card = counted.argument
@@ -328,7 +334,9 @@ def driver(d: Decider) -> None:
     stack = " ".join([*([f"torch {torch}"] if torch else []), *named])
     arguments = {**versions, "framework": stack or None, "error": d.turn.log[:20_000] or None}
     cards: list[str | None] = [*d.cards()[:2]] or [None]
-    for card in cards if d.cards() or any(arguments.values()) else ():
+    paired = sum(bool(arguments[name]) for name in ("cuda", "driver", "framework")) > 1 or arguments["error"]
+    asked = any(value for name, value in arguments.items() if name != "gpu")
+    for card in cards if (d.cards() and asked) or paired else ():  # one version alone decides nothing
         d.add("check_compatibility", {**arguments, "gpu": card})
     d.know("side" if d.calls else "main", explained=True)
     if d.model() is not None and state.methods:
@@ -348,7 +356,8 @@ def launch(d: Decider) -> None:
     card = d.card(_COMMON_CARD)
     if not d.cards():
         d.notes.append("took_card")
-    d.add("launch_plan", d.workload("launch_plan", gpu=card, launcher=d.state.get("launcher"), **extra))
+    launcher = d.state.get("launcher") or ("deepspeed" if d.state.get("framework") == "deepspeed" else None)
+    d.add("launch_plan", d.workload("launch_plan", gpu=card, launcher=launcher, **extra))
     if d.model() is not None and d.cards():  # whether what the files start fits, and what would
         d.add("estimate_vram", d.workload("estimate_vram", gpu=card, n_gpus=d.count_of(card)), "line")
 
@@ -359,6 +368,9 @@ def concept(d: Decider) -> None:
     d.know()
     if d.model() is None:
         d.compare_named()
+        return
+    job = d.state.methods or d.cards() or d.state.get("tokens") or d.turn.cues & {"vram", "fit"}
+    if not job and sure(d.query()):  # a model in passing: nobody asked for its bill
         return
     if d.state.get("tokens"):
         d.go("time")

@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 from advisor.llm.planner.decide import (
-    ADAPTERS,
     LARGE_DATA,
     MAX_CALLS,
     PREFERENCE,
@@ -102,8 +101,8 @@ def methods_of(d: Decider) -> list[str | None]:
     """The methods to compute: the one named, the two compared, or all three where it is left open."""
     state = d.state
     preferred = [method for method in state.methods if method in PREFERENCE]
-    if preferred:  # with an adapter named too: what the adapter's run needs, beside the full one
-        return [*[method for method in state.methods if method in ADAPTERS][:1], preferred[0]]
+    if preferred:  # an adapter that is named too is how it is trained: see ``Decider.workload``
+        return preferred[:1]
     if all(word in d.turn.lower for word in ("full", "lora", "qlora")):
         return ["full", "lora", "qlora"]
     if state.methods:
@@ -136,6 +135,8 @@ def whole_model(d: Decider) -> bool:
 def _ladder(d: Decider, argument: str, values: tuple[int, ...], card: str | None) -> None:
     """The same estimate over rising values of one argument: where it stops to fit is the answer."""
     base = d.workload("estimate_vram", gpu=card or "H100-SXM5", n_gpus=d.count_of(card))
+    if base.get("task") == "inference" and base.get("n_gpus") in _SPLITS:
+        base.setdefault("tp", base["n_gpus"])
     for value in values:
         d.add("estimate_vram", {**base, argument: value}, "ladder", f"{argument}={value}")
 
@@ -228,6 +229,12 @@ def inference(d: Decider) -> None:
     if count in _SPLITS and not d.state.get("tp"):  # serving on several cards splits the weights over them
         base["tp"] = count
     precisions = d.state.get("precisions") or ["bf16", "int4"]
+    for cue, (argument, values) in _LADDERS.items():
+        if cue in d.turn.cues:
+            for value in values:
+                arguments = {**base, "precision": precisions[0], argument: value}
+                d.add("estimate_vram", arguments, "ladder", f"{argument}={value}")
+            return
     if card and d.count_of(card) is None and "how_many" in d.turn.cues:
         for count in (1, 2, 4, 8, 16):
             arguments = {**base, "n_gpus": count, "tp": count, "precision": precisions[0]}

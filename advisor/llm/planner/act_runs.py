@@ -9,7 +9,14 @@ from typing import Any
 from advisor.llm.planner import grammar
 from advisor.llm.planner.act_memory import methods_of, with_method
 from advisor.llm.planner.decide import ADAPTERS, TALK, Decider, action
-from advisor.llm.planner.limits import in_time, model_for_money, model_in_gpu_hours, tokens_for_money, tokens_in_time
+from advisor.llm.planner.limits import (
+    in_time,
+    model_for_money,
+    model_in_gpu_hours,
+    model_in_time,
+    tokens_for_money,
+    tokens_in_time,
+)
 from advisor.llm.planner.mentions import COMPUTED
 from advisor.llm.planner.plan import Part
 from advisor.llm.planner.run_sizes import default_count, run_methods
@@ -84,6 +91,9 @@ def biggest_model(d: Decider) -> None:
     if d.state.get("gpu_hours"):
         model_in_gpu_hours(d, d.card("A100-SXM4-80GB") or "")
         return
+    if cards and "pretrain" in d.state.methods and (d.state.get("hours") or d.state.get("deadline_hours")):
+        model_in_time(d, cards[0])
+        return
     if d.state.get("budget_usd") and "pretrain" in d.state.methods:
         model_for_money(d, d.card("H100-SXM5") or "")
         return
@@ -103,7 +113,9 @@ def _select(d: Decider) -> None:
         d.go("vram")
         return
     first, *others = methods_of(d)
-    ranked = {"objective": "time"} if grammar.seen("fastest", d.turn.lower) else {}
+    ranked = {}
+    if grammar.seen("fastest", d.turn.lower):
+        ranked = {"objective": "time", "tokens": d.state.get("tokens") or _PRICED_TOKENS}
     d.add("select_gpu", with_method(d.workload("select_gpu", **ranked), first), "main", first or "")
     for method in (first, *others):
         d.add("estimate_vram", with_method(d.workload("estimate_vram"), method), "line", method or "")
@@ -234,11 +246,8 @@ def cost(d: Decider) -> None:
 
 def _ran(d: Decider) -> bool:
     """Whether a run is told with its hours and cards: its bill is those hours' price, not a run modelled anew."""
-    told = d.turn.get("hours") and d.cards() and _RAN.search(d.turn.lower)
+    told = d.turn.get("hours") and d.cards() and grammar.named("ran", "asked").search(d.turn.lower)
     return bool(told) and not (d.state.get("tokens") or d.state.get("samples"))
-
-
-_RAN = re.compile(r"(?<![a-z])(?:took|ran|running|runs|run|takes|needs|used|用了|跑了)(?![a-z])|(?<![a-z])for \d")
 
 
 @action("price")

@@ -67,13 +67,17 @@ def _of_a_job(turn: Slots, state: Slots) -> str:
         return "gpu_select"
     if grammar.seen("how_to_split", turn.lower) and (state.get("n_gpus", 1) > 1 or "nodes" in turn.cues):
         return "parallelism"
-    if grammar.seen("per_million", turn.lower):
+    if grammar.seen("per_million", turn.lower) or ("cost" in turn.cues and _ran(turn)):
         return "cost"
+    if _asks_how_many_cards(turn, state) and not data:
+        return "gpu_select"
+    if grammar.seen("quota", turn.lower) and "storage" in turn.cues:
+        return "storage"
     if grammar.seen("gpu_hours_asked", turn.lower) and (data or turn.get("steps")):
         return "time"
     if "cost" in turn.cues and (turn.get("tokens") or turn.get("samples")) and "onprem" in turn.intents and not buys:
         return "cost"  # "what would training our own 3B cost": nothing is bought
-    if speed_told(turn) and _judges(turn):
+    if speed_told(turn) and (_judges(turn) or grammar.seen("got_tflops", turn.lower)):
         return "check_speed"
     if _judges(turn) and tells_time(turn) and (hours_told(turn) or "time" in turn.cues) and len(state.gpus) < _SEVERAL:
         return "judge_time"
@@ -93,6 +97,13 @@ def _of_machines(turn: Slots, state: Slots, *, computed: bool) -> str:
     """What is asked of cards, machines and prices, or of a failure, whatever is run on them."""
     if _asks_for_offers(turn, state):
         return "offers"
+    if (
+        not state.models
+        and state.gpus
+        and "pretrain" in turn.methods
+        and (turn.get("hours") or turn.get("deadline_hours"))
+    ):
+        return "biggest_model"
     if state.gpus and grammar.seen("rack", turn.lower) and "how_many" in turn.cues:
         return "rack"
     if state.gpus and (grammar.seen("buy_or_rent", turn.lower) or grammar.seen("payback", turn.lower)):
@@ -116,6 +127,18 @@ def _of_machines(turn: Slots, state: Slots, *, computed: bool) -> str:
     if turn.gpus and grammar.seen("feature", turn.lower) and not turn.methods and "fit" not in turn.cues:
         return "driver"
     return "bytes_each" if grammar.seen("bytes_each", turn.lower) and not turn.gpus else ""
+
+
+def _ran(turn: Slots) -> bool:
+    """Whether a run is told with its hours and cards, and no data to model it by."""
+    told = bool(turn.get("hours") and turn.gpus) and not (turn.get("tokens") or turn.get("samples"))
+    return told and _named("ran").search(turn.lower) is not None
+
+
+def _asks_how_many_cards(turn: Slots, state: Slots) -> bool:
+    """Whether a count of one card that is named is asked for: "how many H100 nodes for a 340B?"."""
+    one = len({gpu.argument for gpu in state.gpus}) == 1 and not any(gpu.count for gpu in state.gpus)
+    return one and state.get("task") != "inference" and _named("how_many_cards").search(turn.lower) is not None
 
 
 def _lanes_against(turn: Slots) -> bool:

@@ -42,6 +42,7 @@ NUMERIC = frozenset(
     )
 )
 _FEW_WORDS = 8
+_USUAL_RANK = 16
 _SHAPE = ("n_layers", "hidden_size", "n_heads", "vocab_size", "n_experts", "experts_per_token")
 _FALLBACKS = {
     "plan_parallelism": "estimate_vram", "launch_plan": "estimate_vram", "diagnose_oom": "estimate_vram",
@@ -195,7 +196,9 @@ class Decider:
         self.add("search_knowledge", {}, part)
 
     def compare_named(self) -> None:
-        """The named cards side by side, as a side of the answer."""
+        """The named cards side by side, as a side of the answer, where what they are is asked for too."""
+        if not self.turn.cues & {"compare", "tflops", "bandwidth_ask", "card_use", "purchase"}:
+            return
         cards = [gpu.argument for gpu in self.state.gpus if gpu.argument]
         if cards:
             self.add("compare_gpus", {"gpus": list(dict.fromkeys(cards))[:5]}, "side")
@@ -254,8 +257,14 @@ class Decider:
             arguments["tokens"] = float(state.get("steps")) * per_step or None
         if state.get("samples") and state.get("seq_len") is None and arguments["tokens_per_sample"] is None:
             arguments["tokens_per_sample"] = TYPICAL_ROW_TOKENS
+        adapters = [name for name in state.methods if name in ADAPTERS]
+        if method in PREFERENCE and adapters:  # "dpo with lora": the preference run of an adapter
+            arguments["lora_rank"] = arguments["lora_rank"] or _USUAL_RANK
+            arguments["precision"] = "nf4" if adapters[0] == "qlora" else arguments["precision"]
         four_bit = arguments["precision"] in ("int4", "nf4", "fp4")
-        if (four_bit and method not in (None, "qlora")) or (method == "qlora" and not four_bit):
+        if (four_bit and method not in (None, "qlora", *(PREFERENCE if adapters else ()))) or (
+            method == "qlora" and not four_bit
+        ):
             arguments["precision"] = None  # said of the base or of the compute; the method implies it
         if state.providers:
             arguments |= {"provider": state.providers[0], "providers": list(state.providers)}

@@ -66,10 +66,6 @@ def _defines(turn: Slots) -> frozenset[str]:
 _CRASHES = ("watchdog caught", "is killed by signal", "illegal memory access")
 
 
-# What a layout leaves open; without one of its words "fits with FSDP?" asks whether it fits.
-_FITTING = frozenset(("fit", "vram", "question_of_truth", "knobs"))
-
-
 def _ordered(turn: Slots, state: Slots) -> tuple[str, ...]:
     intents = list(turn.intents)
     cues = turn.cues
@@ -109,8 +105,7 @@ def _ordered(turn: Slots, state: Slots) -> tuple[str, ...]:
 def _asks_whether_it_fits(turn: Slots, state: Slots) -> bool:
     """Whether sharding is only how the job is run, and whether it fits is what is asked."""
     named = state.model is not None and bool(state.gpus or state.get("gpu_memory_gb"))
-    asks = bool(turn.cues & _FITTING) or "?" not in turn.text
-    return named and asks and grammar.named("layout", "asked").search(turn.lower) is None
+    return named and grammar.named("layout", "asked").search(turn.lower) is None
 
 
 def _of_a_named_job(turn: Slots, state: Slots) -> bool:

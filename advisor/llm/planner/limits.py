@@ -85,3 +85,10 @@ def model_in_gpu_hours(d: Decider, card: str) -> None:
     limit = Limit("gpu_hours", float(d.state.get("gpu_hours")), "the GPU-hours")
     values = ("160M", "410M", "700M", "1B", "1.4B", "2B", "3B", "7B")
     ladder(d, limit, "model", values, gpu=card, n_gpus=d.state.get("n_gpus"), method="pretrain")
+
+
+def model_in_time(d: Decider, card: str) -> None:
+    """The largest model that a card pretrains on its default share of tokens in a time."""
+    limit = Limit("run_hours", float(d.state.get("deadline_hours") or d.state.get("hours")), "the time")
+    values = ("20M", "50M", "100M", "160M", "250M", "410M", "1B", "3B")
+    ladder(d, limit, "model", values, gpu=card, n_gpus=d.count_of(card) or 1, method="pretrain")
