@@ -19,6 +19,20 @@ if TYPE_CHECKING:
 
 REFERENCE = re.compile(r"\[\[([^\[\]|\n]{1,200})(?:\|([^\[\]|\n]{0,20}))?\]\]")
 MAX_SOURCES = 8
+# How an assumption is said where its argument's name is not plain English.
+_SAID = {
+    "n_gpus": "{}", "tokens": "{}", "seq_len": "sequence length {}", "micro_batch": "batch {} a GPU",
+    "lora_rank": "LoRA rank {}", "lora_targets": "LoRA on {}", "grad_accum": "gradient accumulation {}",
+    "gpus_per_node": "{} a machine", "failures": "failures {}", "idle_share": "{} idle", "software": "stack of a {}",
+    "evaluation_share": "{} evaluation", "start_up_hours": "{} of start-up", "pue": "PUE {}",
+    "checkpoint_gb_per_s": "checkpoints written at {}", "checkpoints_kept": "{} checkpoints kept",
+    "storage_usd_per_gb_month": "storage at {}", "grid_kg_per_kwh": "grid intensity {}", "watts_per_gpu": "{} a GPU",
+    "mtbf_hours": "a failure every {}", "run_hours": "a run of {}", "write_bandwidth": "saves written at {}",
+    "read_bandwidth": "saves read at {}", "intra_link": "{} in a machine", "inter_link": "{} between machines",
+    "residual": "resale share {}", "support_share": "yearly support share {}", "server_price": "a server at {}",
+    "staff": "yearly operations {}", "power_price": "power at {}", "restart": "{} to restart",
+    "response_tokens": "answers of {}", "group_size": "{} answers a prompt",
+}  # fmt: skip
 _NAMES = ("model", "gpu", "gpus", "provider", "instance", "intra_link", "inter_link")
 NOT_KNOWN = "(not computed)"
 # The units that a fact may be shown in by force, besides its own; any other is left aside.
@@ -140,14 +154,16 @@ def cells(table: Table, row: list[Any]) -> list[str]:
 
 
 def assumptions_line(assumptions: Iterable[Assumption]) -> str:
-    """What was assumed, each by the name of the argument that changes it; the reasons are in the answer's data.
+    """What was assumed, each as people say it; the arguments that change it and the reasons are in the answer's data.
 
     Only how a name was read keeps its reason here: the reader has to see that another card or size was possible.
     """
     parts = []
     for item in assumptions:
         name = item.argument or item.name
-        shown = f"{name.replace('_', ' ')} {format_value(item.value, item.unit)}"
+        value = format_value(item.value, item.unit)
+        value = value.replace("_", " ") if isinstance(item.value, str) and name not in _NAMES else value
+        shown = _SAID.get(name, name.replace("_", " ") + " {}").format(value)
         why = item.why.rstrip(".")
         parts.append(f"{shown} ({why})" if why and name in _NAMES else shown)
     return "**Assumed** (say so to change any): " + "; ".join(parts) + "." if parts else ""

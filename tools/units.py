@@ -233,9 +233,15 @@ def _scaled(unit: str, names: tuple[tuple[float, str], ...]) -> Show:
     return show
 
 
+# Units that are counted, in the singular.
+_ONE = {"GPUs": "GPU", "tokens": "token", "nodes": "node", "steps": "step", "offers": "offer", "sequences": "sequence"}
+
+
 def _plain(unit: str) -> Show:
+    one = _ONE.get(unit, unit)
+
     def show(value: float, want: str | None) -> str:
-        return f"{significant(value)} {unit}".rstrip()
+        return f"{significant(value)} {one if value == 1 else unit}".rstrip()
 
     return show
 

@@ -157,7 +157,8 @@ def _close(bill: MemoryBill) -> str:
 def _describe(job: Job) -> str:
     name = job.arch.id.rpartition("/")[2]
     if job.task == "inference":
-        return f"Serving {name} in {job.precision} for [[micro_batch]] sequences of [[seq_len]]"
+        many = "sequence" if job.micro_batch == 1 else "sequences"
+        return f"Serving {name} in {job.precision} for [[micro_batch]] {many} of [[seq_len]]"
     words = {"full": "full fine-tuning", "pretrain": "pretraining", "continued_pretrain": "continued pretraining",
              "lora": "LoRA", "qlora": "QLoRA", "dora": "DoRA", "dpo": "DPO", "orpo": "ORPO", "kto": "KTO",
              "grpo": "GRPO", "ppo": "PPO", "reward": "reward-model training"}  # fmt: skip

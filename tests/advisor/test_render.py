@@ -117,7 +117,7 @@ def test_assumptions_are_named_by_their_argument_and_only_names_keep_their_reaso
         ]
     )
     assert line == (
-        "**Assumed** (say so to change any): seq len 2,048 tokens; gpu H100-SXM5 ('H100' read as H100-SXM5)."
+        "**Assumed** (say so to change any): sequence length 2,048 tokens; gpu H100-SXM5 ('H100' read as H100-SXM5)."
     )
     assert assumptions_line([]) == ""
 

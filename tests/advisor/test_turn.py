@@ -43,7 +43,7 @@ def test_a_turn_calls_tools_then_answers_from_their_facts(desk_of: Desks) -> Non
     assert not got.degraded
     assert got.answer.startswith("**Yes:** it needs 45.3 GB (41.2–49.8 GB) on the H100.")
     assert "| weights | 35.3 GB |" in got.answer
-    assert "seq len 2,048 tokens." in got.answer
+    assert "sequence length 2,048 tokens." in got.answer
     assert got.assumptions[0].why == "common length"
     assert "Toy handbook (2026-11-30)" in got.answer
     assert "Only 43.4 % is left." in got.answer

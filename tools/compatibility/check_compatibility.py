@@ -244,7 +244,8 @@ def _agreement(found: list[Check]) -> str:
     passed = [check for check in found if check.ok]
     named = [check for check in passed if ": " in check.what]
     if named:
-        return f"Yes, {' and '.join(check.what.partition(': ')[2] for check in named)} works with {named[0].have}"
+        verb = "works" if len(named) == 1 else "work"
+        return f"Yes, {' and '.join(check.what.partition(': ')[2] for check in named)} {verb} with {named[0].have}"
     return f"Yes, {' and '.join(passed[0].have.split(', '))} go together" if passed else "Yes, it works"
 
 

@@ -102,7 +102,7 @@ def methods_of(d: Decider) -> list[str | None]:
     state = d.state
     preferred = [method for method in state.methods if method in PREFERENCE]
     if preferred:  # an adapter that is named too is how it is trained: see ``Decider.workload``
-        return preferred[:1]
+        return [preferred[0]]
     if all(word in d.turn.lower for word in ("full", "lora", "qlora")):
         return ["full", "lora", "qlora"]
     if state.methods:

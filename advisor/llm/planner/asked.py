@@ -97,12 +97,8 @@ def _of_machines(turn: Slots, state: Slots, *, computed: bool) -> str:
     """What is asked of cards, machines and prices, or of a failure, whatever is run on them."""
     if _asks_for_offers(turn, state):
         return "offers"
-    if (
-        not state.models
-        and state.gpus
-        and "pretrain" in turn.methods
-        and (turn.get("hours") or turn.get("deadline_hours"))
-    ):
+    timed = turn.get("hours") or turn.get("deadline_hours")
+    if not state.models and state.gpus and "pretrain" in turn.methods and timed:
         return "biggest_model"
     if state.gpus and grammar.seen("rack", turn.lower) and "how_many" in turn.cues:
         return "rack"

@@ -262,9 +262,8 @@ class Decider:
             arguments["lora_rank"] = arguments["lora_rank"] or _USUAL_RANK
             arguments["precision"] = "nf4" if adapters[0] == "qlora" else arguments["precision"]
         four_bit = arguments["precision"] in ("int4", "nf4", "fp4")
-        if (four_bit and method not in (None, "qlora", *(PREFERENCE if adapters else ()))) or (
-            method == "qlora" and not four_bit
-        ):
+        stored = (None, "qlora", *(PREFERENCE if adapters else ()))  # methods whose base may be stored in four bits
+        if (four_bit and method not in stored) or (method == "qlora" and not four_bit):
             arguments["precision"] = None  # said of the base or of the compute; the method implies it
         if state.providers:
             arguments |= {"provider": state.providers[0], "providers": list(state.providers)}

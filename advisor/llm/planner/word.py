@@ -347,10 +347,16 @@ def _errors(outcomes: list[Outcome]) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
+def _sound(note: str, turn: Slots) -> str:
+    """How a name was read; without the name where its digits read as a figure ("'a100 80g' read as ...")."""
+    stands = not check(note, Evidence([turn.text])).findings
+    return note if stands or " read as " not in note else f"Taken to be {note.partition(' read as ')[2]}"
+
+
 def _remarks(plan: Plan, state: Slots, turn: Slots, outcomes: list[Outcome]) -> list[str]:
     """How names and figures were read, and what the figures leave out."""
     notes = [mention.note for mention in turn.models] + [mention.note for mention in turn.gpus]
-    lines = [note for note in dict.fromkeys(notes) if note][:2]
+    lines = [_sound(note, turn) for note in dict.fromkeys(notes) if note][:2]
     if plan.stand_in:
         lines.append(say("stand_in", turn.language, gpu=plan.stand_in))
     due = turn.get("due")
