@@ -89,3 +89,61 @@ def test_grades_see_a_wrong_tool_a_missed_slot_and_an_answered_unknown(keys: dic
     assert bad.unknown_ok is False
     assert grade(question, [result(("lookup_prices", {}))], marks).tools_right is False
     assert summary([good, bad])["slots_read"].startswith("2/4")
+
+
+def _read_of(
+    keys: dict[str, Any], slots: dict[str, Any], calls: list[tuple[str, dict[str, Any]]], answer: str = ""
+) -> dict[str, bool]:
+    result = {
+        "status": "answered",
+        "answer": answer,
+        "facts": [],
+        "tool_calls": [{"name": name, "arguments": arguments} for name, arguments in calls],
+    }
+    question = {"id": "X", "intent": "fit", "text": "", "slots": slots, "accept": ["estimate_vram"]}
+    return grade(question, [result], keys).slots
+
+
+@pytest.mark.parametrize(
+    ("slots", "arguments", "read"),
+    [
+        ({"method": "sft"}, {"method": "full"}, True),
+        ({"method": "sft"}, {"method": "lora"}, False),
+        ({"method": "pretrain"}, {"method": "continued_pretrain"}, True),
+        ({"method": "pretrain"}, {"method": "full"}, False),
+        ({"method": "dpo-lora"}, {"method": "dpo"}, True),
+        ({"framework": "megatron-lm"}, {"framework": "megatron"}, True),
+        ({"framework": "xtuner"}, {"framework": "trl"}, False),
+        ({"model": "llava-34b"}, {"model": "34B"}, True),
+        ({"model": "llava-34b"}, {"model": "13B"}, False),
+        ({"model": "llama-3.1-8b"}, {"model": "70B"}, False),
+        ({"gpu": "a100-80gb", "gpu_vram": "80GB"}, {"gpu": "A100-SXM4-80GB"}, True),
+        ({"gpu": "v100", "gpu_vram": "32GB"}, {"gpu": "V100-SXM2-16GB"}, False),
+    ],
+)
+def test_a_slot_is_read_where_a_call_carries_what_was_said(
+    keys: dict[str, Any], slots: dict[str, Any], arguments: dict[str, Any], read: bool
+) -> None:
+    found = _read_of(keys, slots, [("estimate_vram", arguments)])
+    assert all(found.values()) is read, found
+
+
+def test_a_price_may_be_an_offer_a_cap_or_a_range(keys: dict[str, Any]) -> None:
+    cap = [("select_gpu", {"max_usd_per_gpu_hour": 0.6})]
+    assert _read_of(keys, {"price": "$0.60/hr"}, cap) == {"price": True}
+    assert _read_of(keys, {"price": "$0.90/hr"}, cap) == {"price": False}
+    owned = [("compare_ownership", {"cloud_price": 15.0, "utilisation": 0.85})]
+    assert _read_of(keys, {"price": "$15-30/h", "utilisation": "85%"}, owned) == {"price": True, "utilisation": True}
+    assert _read_of(keys, {"price": "$16-30/h", "utilisation": "8%"}, owned) == {"price": False, "utilisation": False}
+
+
+def test_a_memory_that_the_named_card_does_not_have_is_a_claim_and_no_slot(keys: dict[str, Any]) -> None:
+    calls = [("estimate_vram", {"gpu": "H200-SXM"})]
+    assert "gpu_vram" not in _read_of(keys, {"gpu": "h200", "gpu_vram": "192GB"}, calls)
+
+
+def test_a_card_that_is_not_held_is_read_where_the_answer_names_it(keys: dict[str, Any]) -> None:
+    calls = [("estimate_vram", {"model": "13B"})]
+    assert _read_of(keys, {"gpu": "h150"}, calls, 'I do not have a GPU called "h150".') == {"gpu": True}
+    assert _read_of(keys, {"gpu": "h150"}, calls, "Yes, it fits.") == {"gpu": False}
+    assert _read_of(keys, {"gpu": "h20-141gb"}, calls, "An H20 has 96 GB.") == {"gpu": False}

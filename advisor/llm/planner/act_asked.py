@@ -91,6 +91,7 @@ def check_scaling(d: Decider) -> None:
         return
     speedup, fewer, more = found
     arguments: dict[str, Any] = {"speedup": speedup, "from_gpus": fewer, "n_gpus": more}
+    arguments["framework"] = d.state.get("framework")
     if d.model() is not None:
         arguments = {**d.workload("check_speed", gpu=d.card(_COMMON_CARD)), **arguments}
     d.add("check_speed", arguments)

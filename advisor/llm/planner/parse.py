@@ -64,6 +64,8 @@ def read(cleaned: Cleaned) -> Slots:
     gpus = with_shared_memory(gpus, values)
     read_amounts.read_times(page, values)
     read_amounts.read_log(cleaned.log, values)
+    if gpus or page.has("nodes"):
+        read_machine.read_each(page, values, gpus)
     region = grammar.first("names", "regions", lower)
     if region:
         values["region"] = region

@@ -50,7 +50,7 @@ def read_money(page: Page, values: dict[str, Any], gpus: Iterable[GpuMention] = 
         pass  # further prices by the hour are no budgets
     amount = page.take("amount") or page.take("amount_after")
     if not rate and (bare := page.take("hourly_bare")):
-        values["price_usd"] = number(bare[1])
+        values["price_usd"] = number(bare[1] or bare[2])
     if not amount:
         bought = page.has("bought_for") if gpus else None
         if bought and (page.has("price_words") or not _is_length(bought[1])):

@@ -69,6 +69,10 @@ def find_gpus(text: str) -> list[GpuMention]:
             apple = word != "m4" or _pattern("apple").search(text)
             if apple and not overlaps(match.span(), taken):
                 add(_known(text, match.start(), match.end(), key))
+    for match in _pattern("tpu_slice").finditer(text) if "tpu" in text else ():
+        slice_of = _resolved(f"tpu {match[0]}")
+        if slice_of and not overlaps(match.span(), taken):
+            add(_known(text, match.start(), match.end(), slice_of))
     for match in _other_gpus().finditer(text):
         if not overlaps(match.span(), taken) and not _no_card(text, match):
             add(_unknown(text, match.start(), match.end()))
@@ -191,10 +195,13 @@ def _known(text: str, start: int, end: int, key: str) -> GpuMention:
     """A card with the form and memory that stand behind its name ("a100 80 sxm", "h100 pcie", "3060 12g")."""
     name = text[start:end]
     key, end, name = _with_form(text, start, end, key, name)
-    memory, stop = _memory_after(text, end)
+    memory, stop = (None, end) if key.startswith("TPU") else _memory_after(text, end)  # "v5e-16" is a slice
     kept: float | None = None
     if memory is None:
         start, key, name = _with_memory_before(text, start, key, name)
+        linked = _pattern("memory_linked").match(text, end)  # "A100 de 40GB", "a 3060 with 8 gigs"
+        better = _resolved(f"{name} {linked[1]}gb") if linked else None
+        key, end = (better, linked.end()) if linked and better else (key, end)
     if memory is not None:
         better = _resolved(f"{name} {memory:g}gb")
         key = better or key
@@ -286,6 +293,8 @@ def _count(text: str, start: int, end: int) -> tuple[int | None, int | None]:
         return head.count, head.nodes
     count = number_word(after["x"] or after["cjk"] or after["paren"]) if after else None
     nodes = int(after["nodes"]) if after and after["nodes"] else None
+    if after and after["inner"]:  # "H100 一台8卡"
+        return int(after["inner"]), count if count and count > 1 else None
     return (count if count and count < _MOST_CARDS else None), nodes
 
 

@@ -13,6 +13,7 @@ BETWEEN_NODES = ("InfiniBand", "RoCE", "Ethernet", "EFA", "10GbE", "1GbE", "40Gb
 VAGUE_LINKS = ("InfiniBand", "Ethernet", "EFA")  # a family, not a rate
 
 
+_MANY = 10_000_000
 _PORT_PER_GPU = 200  # Gbit/s; ports this wide are RoCE, one a GPU, in the tables of links
 
 
@@ -62,7 +63,7 @@ def read_counts(page: Page, values: dict[str, Any], gpus: list[GpuMention]) -> N
     """GPUs counted without a name ("64 gpu", "3 gpus"), then those of the cards named."""
     for match in page.all("card_word"):
         head = count_before(page.text, match.start())
-        if not head or (head.count == 1 and head.word in ("a", "an")):
+        if not head or (head.word in ("a", "an") and "single" not in page.text[head.start : match.start()]):
             continue
         each = grammar.named("per_node").match(page.text[match.end() : match.end() + 24])
         if each:
@@ -100,6 +101,13 @@ def read_counts(page: Page, values: dict[str, Any], gpus: list[GpuMention]) -> N
             values["n_gpus"] = count
 
 
+def read_each(page: Page, values: dict[str, Any], gpus: list[GpuMention]) -> None:
+    """How many are in each machine, said without them: "a100 40, 8 each", "4 nodes, 8 each"."""
+    each = page.has("bare_each")
+    if each and "gpus_per_node" not in values and not any(gpu.count for gpu in gpus):
+        values["gpus_per_node"] = number_word(each[1])
+
+
 def read_count_pair(page: Page, values: dict[str, Any]) -> None:
     """Two counts of one card to choose from, to be computed side by side: "8 or 16 h100"."""
     if "variants" in values:
@@ -120,8 +128,8 @@ def read_nodes(page: Page, values: dict[str, Any], gpus: list[GpuMention]) -> No
         return
     match = page.has("nodes")
     nodes = number_word(match[1]) if match else None
-    if not match or not nodes:
-        return
+    if not match or not nodes or (nodes == 1 and values.get("n_gpus", 0) > values.get("gpus_per_node", _MANY)):
+        return  # "16 ranks ... 8x slower than one node": the one node is spoken of, not used
     values["n_nodes"] = nodes
     if match[2]:
         values["gpus_per_node"] = int(match[2])

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from advisor.llm.planner import grammar
 from advisor.llm.planner.mentions import TOKEN, ModelMention, Span, joined, overlaps, tokens
+from advisor.llm.planner.page import number_word
 from knowledge.models import load_model
 from knowledge.name_keys import model_key
 from knowledge.names import Found, all_names, candidates, lookup
@@ -123,6 +124,10 @@ class _Finder:
                     for size in (match[1], match[2])
                 ]
                 self.taken.append(match.span())
+        for match in _pattern("spelled_size").finditer(self.text):
+            if count := number_word(match[1]):
+                label = f"{count}B"
+                self.add(ModelMention(match[0], "size", label, match.start(), size=label), match.end())
         for match in _pattern("size_in_words").finditer(self.text):
             scale = grammar.data("numbers")["scales"].get(match[2].rstrip("."), 1e9)
             label = f"{float(match[1].replace(',', '.')) * float(scale) / 1e9:g}B"

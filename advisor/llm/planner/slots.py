@@ -77,7 +77,7 @@ def merge(earlier: Slots, turn: Slots) -> Slots:
     if turn.methods and earlier.methods and turn.methods != earlier.methods:
         for name in _METHOD_BOUND:
             values.pop(name, None)
-    if turn.gpus:
+    if turn.gpus and earlier.gpus:
         for name in ("n_gpus", "n_nodes", "gpus_per_node", "gpu_memory_gb"):
             same_run = name != "gpu_memory_gb" and "follow_up" in turn.cues and "tokens" in values  # "and on H200?"
             if name not in turn.values and not same_run and not ("more" in turn.cues and name == "gpu_memory_gb"):
@@ -85,6 +85,10 @@ def merge(earlier: Slots, turn: Slots) -> Slots:
     if "gpu_memory_gb" in turn.values and not turn.gpus:
         earlier = replace(earlier, gpus=())
     values.update(turn.values)
+    if "n_gpus" not in turn.values and turn.values.keys() & {"n_nodes", "gpus_per_node"}:
+        nodes, each = values.get("n_nodes"), values.get("gpus_per_node")
+        if nodes and each:  # "on 4 nodes", then "8 each"
+            values["n_gpus"] = nodes * each
     gpus = turn.gpus or earlier.gpus
     if not turn.gpus and turn.get("n_gpus") and gpus:
         nodes = turn.get("n_nodes")

@@ -10,7 +10,7 @@ from rapidfuzz.distance import OSA
 
 from advisor.llm.planner import grammar
 
-_WORD = re.compile(r"(?<![\w.\-/])[a-z]{3,12}(?![\w/])", re.ASCII)
+_WORD = re.compile(r"(?<![\w.\-/])[a-z]{3,12}(?![a-z_/])", re.ASCII)
 
 
 def fix_spelling(text: str) -> str:
