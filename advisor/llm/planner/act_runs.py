@@ -52,7 +52,8 @@ def choose(d: Decider) -> None:
             time(d)
     elif len(cards) == 1:
         d.go("fit")
-        d.add("select_gpu", d.workload("select_gpu"), "side")
+        if "follow_up" not in d.turn.cues:  # "and on a 4090?" has seen the ranking already
+            d.add("select_gpu", d.workload("select_gpu"), "side")
     elif cards:
         d.go("fit")
         d.go("compare")
@@ -156,6 +157,10 @@ def time(d: Decider) -> None:
     if not cards and any(call.name == "select_gpu" and call.part == "main" for call in d.calls):
         _compare_usual(d)
         return
+    told = state.get("tokens") or state.get("samples")
+    if not cards and told and "which_gpu" in d.turn.cues and "select_gpu" in d.tools:
+        _rank(d)
+        return
     if not cards:
         cards = _COMMON_CARDS
         counts = [state.get("n_gpus") or default_count(d)] * len(cards)
@@ -172,6 +177,16 @@ def time(d: Decider) -> None:
 
 
 _PRICED_TOKENS = "100M"
+
+
+def _rank(d: Decider) -> None:
+    """Ranked plans of a run, the lightest method that may be meant first, and one run on a usual card beside them."""
+    part: Part = "main"
+    for method in reversed(run_methods(d)):
+        d.add("select_gpu", with_method(d.workload("select_gpu"), method), part, method or "")
+        part = "line"
+    _compare_usual(d)
+    d.whole = True
 
 
 def _compare_usual(d: Decider) -> None:
@@ -223,12 +238,7 @@ def cost(d: Decider) -> None:
             return
         ranked = "select_gpu" in d.tools and ("which_gpu" in d.turn.cues or bool(state.get("budget_usd")))
         if ranked and not d.cards():  # who asks which card, or names a sum, wants the ranking before any one run
-            part: Part = "main"
-            for method in reversed(run_methods(d)):  # the lightest first: what the sum buys at least
-                d.add("select_gpu", with_method(d.workload("select_gpu"), method), part, method or "")
-                part = "line"
-            _compare_usual(d)
-            d.whole = True
+            _rank(d)
             return
         time(d)
         if not d.cards():

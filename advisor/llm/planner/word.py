@@ -224,7 +224,9 @@ def _main(outcomes: list[Outcome], state: Slots, language: str) -> list[str]:
             parts += _several(name, group, state, language)
             continue
         for number, outcome in enumerate(group):
-            lead = _lead(outcome, language) or (_speed(outcome) if "throughput" in cues else "")
+            lead = _lead(outcome, language) or (
+                _speed(outcome) if "throughput" in cues and not state.get("mfu") else ""
+            )
             if lead:
                 parts.append(lead)
             if outcome.verdict:

@@ -12,6 +12,7 @@ from advisor.llm.planner.slots import Slots
 from advisor.llm.planner.told import tells_time
 from knowledge.gpus import load_gpu
 from tools.cost.estimate_power import SUPPLY_EFFICIENCY
+from tools.memory import verdict_bytes
 
 _RULES = ("count_rule", "mixed_cards")  # what holds of all machines, in a sentence of our own
 _SCALES_WELL = 0.9  # scaling efficiency from which a faster link buys little
@@ -41,11 +42,19 @@ def _by_the_deadline(main: list[Outcome], turn: Slots, language: str) -> str:
     hours = None if tells_time(turn) else turn.get("deadline_hours")
     runs = [o for o in main if o.call.name == "estimate_run"]
     fact = runs[0].fact("run_hours") if len(runs) == 1 else None
-    if not hours or hours <= 0 or fact is None:
+    if not hours or hours <= 0 or fact is None or not _holds(runs[0]):
         return ""
     low, middle, high = (float(fact[end] if fact[end] is not None else fact["value"]) for end in _ENDS)
     key = "deadline_met" if high <= hours else "deadline_likely" if middle <= hours else "deadline_unlikely"
     return say("deadline_missed" if low > hours else key, language, ref=fact["id"])
+
+
+def _holds(outcome: Outcome) -> bool:
+    """Whether the cards of a run hold its job, surely or nearly."""
+    peak, usable = outcome.fact("peak_per_gpu"), outcome.fact("usable_memory")
+    return (
+        peak is None or usable is None or verdict_bytes(float(peak["value"]), float(usable["value"])) != "does_not_fit"
+    )
 
 
 def _two_values(main: list[Outcome], turn: Slots, language: str) -> str:
