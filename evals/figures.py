@@ -68,7 +68,7 @@ def _slow(found: Mapping[str, Any]) -> list[str]:
 def _soak(found: Mapping[str, Any]) -> list[str]:
     return [
         f"{found['minutes']:g} minutes of mixed load, {found['requests']:,} requests | memory "
-        f"{found['growth_in_second_half_mib']:+,.0f} MiB in the second half of {found['rss_end_mib']:,.0f} MiB; "
+        f"{found['growth_in_second_half_mib']:+,.1f} MiB in the second half of {found['rss_end_mib']:,.0f} MiB; "
         f"{len(found['faults'])} failed; {found['sockets_left']} sockets left | {_where(found)}"
     ]
 
