@@ -131,6 +131,16 @@ QUESTIONS: list[tuple[str, dict[str, Any]]] = [
         {"samples": 50000, "epochs": 3, "n_gpus": 1, "gpu": "RTX-4090", "methods": ("lora",)},
     ),
     ("p4de.24xlarge × 4, 30b full, efa", {"n_gpus": 32, "gpu": "A100-SXM4-80GB"}),
+    ("DPO方式全量训练7B要多少资源，8卡A800, 400G内存报错", {"n_gpus": 8, "gpu": "A800-SXM4-80GB", "ram_gb": 400.0}),
+    (
+        "8GBのVRAMでflan-t5-baseのLoRA、バッチサイズ1でもOOM",
+        {"gpu_memory_gb": 8.0, "micro_batch": 1, "methods": ("lora",)},
+    ),
+    ("RTX 3060 12GBでGemma 2BのLoRAできますか", {"gpu": "RTX-3060-12GB", "methods": ("lora",)}),
+    (
+        "8×A100-80G 全参 llama-70b ZeRO-3 + CPU offload",
+        {"n_gpus": 8, "sharding": "zero3", "cpu_offload": "all", "methods": ("full",)},
+    ),
 ]
 
 

@@ -12,49 +12,6 @@ import pytest
 from advisor.llm.planner.parse import parse
 
 QUESTIONS: list[tuple[str, dict[str, Any]]] = [
-    ("how many A100-80G for 13b at 128k context", {"seq_len": 131072}),
-    ("24 GB of VRAM total (3x8gb), 7b", {"n_gpus": 3}),
-    ("2nodes*8gpus H100 405b lora", {"n_gpus": 16, "methods": ("lora",)}),
-    ("16 GPU (2x8) A100 65b full", {"n_gpus": 16, "methods": ("full",)}),
-    (
-        "8 nodes x 8 GPUs x A100 80GB, 175b megatron, microbatch 1",
-        {"n_gpus": 64, "micro_batch": 1, "framework": "megatron"},
-    ),
-    ("single-GPU (3090) 7B QLoRA, seqlen 2k, bsz 4", {"n_gpus": 1, "seq_len": 2048, "micro_batch": 4}),
-    (
-        "can I train the lora in 8bit so my 3090 does a 13B at 512 ctx",
-        {"seq_len": 512, "methods": ("lora",), "gpu": "RTX-3090"},
-    ),
-    ("single A800-80GB enough to lora llava 7b?", {"n_gpus": 1, "gpu": "A800-SXM4-80GB", "methods": ("lora",)}),
-    ("macbook pro m4 pro 48gb, qwen 27b only 10 tok/s, normal?", {"gpu": "Apple-M4-Pro 48GB"}),
-    ("llama 3.3 70b on m3-max 64GB vs 2xRTX-3090", {"gpu": "Apple-M3-Max 64GB"}),
-    ("M1 MBP 2020 with only 8GB, llama 1b qlora mlx", {"framework": "mlx", "methods": ("qlora",)}),
-    ("mac studio m4 max 36gb 100k context qwen3 27b 4bit", {"seq_len": 100000}),
-    ("2 machines each with 4 Titan X, fairseq, slower than 1 machine", {"n_gpus": 8}),
-    ("8 v100 32G per node, 3 nodes, samples/s/gpu falls from 30 to 5", {"n_gpus": 24, "gpu": "V100-SXM2-32GB"}),
-    (
-        "mpt-1b, composer --world_size 16, num_gpus_per_node: 8, 8x slower than one node, no infiniband",
-        {"n_gpus": 16, "framework": "llm-foundry"},
-    ),
-    ("roberta-base 125M on 2 p3.16xlarge, sync 16GB per step?", {"n_gpus": 16, "gpu": "V100-SXM2-16GB"}),
-    (
-        "NVIDIA-SMI 535.183.01  Driver Version: 535.183.01  CUDA Version: 12.2, 3050",
-        {"driver": "535.183.01", "cuda": "12.2"},
-    ),
-    ("driver 515.48.07 cuda 11.7 torch 2.1 cu121 p100", {"driver": "515.48.07", "gpu": "P100-SXM2", "torch": "2.1"}),
-    ("on 418.39 with a p100, which torch", {"driver": "418.39", "gpu": "P100-SXM2"}),
-    ("cuda 13 wheels need which driver? have r570", {"driver": "570"}),
-    (
-        "nvidia 580.65.06, torch nightly cu130, RTX 5070 Ti",
-        {"driver": "580.65.06", "cuda": "13.0", "gpu": "RTX-5070-Ti"},
-    ),
-    ("rocm 6.3 on 7900xtx, flash attention?", {"rocm": "6.3", "gpu": "RX-7900-XTX"}),
-    (
-        "8xH100 SXM node ~$350k, 75% sustained utilization over 3 years, power 0.10/kWh: own or rent at 2.5",
-        {"gpu": "H100-SXM5", "n_gpus": 8, "utilisation": 0.75, "years": 3, "power_price": 0.1},
-    ),
-    ("12-24 month lease on B200s or purchase? util ~60%", {"gpu": "B200-SXM", "utilisation": 0.6}),
-    ("colo fees 200/kW/month, 10.2kW node, 8 H200, 3yr", {"n_gpus": 8, "gpu": "H200-SXM", "years": 3}),
     ("reserved 1yr p5 vs buying 8 h100, we use it half the time", {"gpu": "H100-SXM5"}),
     ("save_steps 500, 70b full on 64 h100, lustre 10GB/s", {"n_gpus": 64, "methods": ("full",)}),
     ("spot a100s get reclaimed every 4 hours, 13b full, 20 min saves", {"mtbf_hours": 4.0, "methods": ("full",)}),
@@ -178,6 +135,127 @@ QUESTIONS: list[tuple[str, dict[str, Any]]] = [
     ("gaudi2 x8 llama 70b lora", {"n_gpus": 8, "gpu": "Gaudi2", "methods": ("lora",)}),
     ("L4 on gcp g2-standard-48", {"n_gpus": 4, "gpu": "L4", "providers": ("gcp",)}),
     ("aws g6.12xlarge price spot", {"n_gpus": 4, "gpu": "L4", "billing": "spot"}),
+    ("llama-2-70b on 16 * A10( 16 * 23G) in one machine, possible?", {"n_gpus": 16, "gpu": "A10"}),
+    (
+        "qwen2-72b qlora+dpo OOMs on 4 A100 with 80G each",
+        {"n_gpus": 4, "methods": ("qlora", "dpo"), "gpu": "A100-SXM4-80GB"},
+    ),
+    (
+        "2x24GB llama 3.1 8b qlora fsdp config, 512 sequence length still ooms",
+        {"n_gpus": 2, "seq_len": 512, "sharding": "fsdp", "methods": ("qlora",), "gpu_memory_gb": 24.0},
+    ),
+    ("4x3090 24GB, 70B, FSDP or deepspeed zero3", {"n_gpus": 4, "gpu": "RTX-3090"}),
+    (
+        "fsdp: [full_shard, auto_wrap], 2*RTX3090 (24G per card), 70b llama2 qlora, sequence_len 512, "
+        "micro_batch_size 1",
+        {"n_gpus": 2, "gpu": "RTX-3090", "seq_len": 512, "micro_batch": 1, "sharding": "fsdp", "methods": ("qlora",)},
+    ),
+    (
+        "stage: dpo, finetuning_type: lora, cutoff_len: 1024, per_device_train_batch_size: 4, llama3 8b on an A10 24G",
+        {"methods": ("dpo", "lora"), "seq_len": 1024, "micro_batch": 4, "gpu": "A10", "framework": "llama-factory"},
+    ),
+    ("4 A800 * batch size = 1 * grad acc 4, dpo", {"n_gpus": 4, "micro_batch": 1, "methods": ("dpo",)}),
+    ("6B with 4*A40 (49G) and 100G CPU memory", {"n_gpus": 4, "gpu": "A40", "ram_gb": 100.0}),
+    ("train_ppo.sh with a 7B on 8 H100 80 GB GPUs OOM", {"n_gpus": 8, "methods": ("ppo",), "gpu": "H100-SXM5"}),
+    (
+        "DPO of llama2-7b, OOM on an A100 40GB even with batch_size=1",
+        {"methods": ("dpo",), "micro_batch": 1, "gpu": "A100-SXM4-40GB"},
+    ),
+    ("minimum gpus for 70b ppo with all memory savings on (openrlhf)", {"methods": ("ppo",), "framework": "openrlhf"}),
+    (
+        "how long to pre-train gpt2 with python train.py, I have an RTX 4090, openwebtext",
+        {"gpu": "RTX-4090", "methods": ("pretrain",)},
+    ),
+    (
+        "nanogpt small 125M on openwebtext with 8 x A100 gives 560ms per iteration, reasonable?",
+        {"n_gpus": 8, "framework": "nanogpt"},
+    ),
+    (
+        "600M params, 250k vocab, 64(8*8) 32GB V100, global_batch_size 256, seq_length 2048, 4.3s per iteration",
+        {"n_gpus": 64, "global_batch": 256, "seq_len": 2048, "gpu": "V100-SXM2-32GB"},
+    ),
+    (
+        "batch_size = 12 block_size = 1024 gradient_accumulation_steps = 5 max_iters = 600000 on one 4090",
+        {"micro_batch": 12, "seq_len": 1024, "grad_accum": 5, "n_gpus": 1, "steps": 600000},
+    ),
+    ("23.9B tokens, gpt-2 medium, 4 GPUs (3090)", {"tokens": 23900000000.0, "n_gpus": 4}),
+    (
+        "max_model_len=2048 and gpu_memory_utilization=0.25, qwen2.5-vl 7b vllm takes 70GB why",
+        {"seq_len": 2048, "framework": "vllm", "task": "inference"},
+    ),
+    ("kimi-linear 48b awq on 2x3090, --max_model_len 120000 --tensor_parallel 2", {"n_gpus": 2, "seq_len": 120000}),
+    (
+        "GPU : H100 80G *2, Llama 3.1 70B, MAX_SEQUENCE_LENGTH 20000, MAX_BATCH_SIZE 4",
+        {"n_gpus": 2, "seq_len": 20000, "micro_batch": 4},
+    ),
+    (
+        "serve qwen3-coder-30b fp8 over a 5070 ti 16gb and a 5090 32gb, pipeline parallel 2",
+        {"precision": "fp8", "task": "inference"},
+    ),
+    ("how many 8xH100 nodes for llama 405b at 120K context", {"seq_len": 120000}),
+    (
+        "deepseek-coder 6.7b on 2*T4 (2*16GB) float16 vllm",
+        {"n_gpus": 2, "gpu": "T4", "precision": "fp16", "task": "inference"},
+    ),
+    ("qwen2.5-vl-72b oom in 4 A100 40G, vllm 0.8.3", {"n_gpus": 4, "gpu": "A100-SXM4-40GB"}),
+    ("flan-t5-base lora on 8GB VRAM OOMs, batch 1", {"gpu_memory_gb": 8.0, "micro_batch": 1, "methods": ("lora",)}),
+    (
+        "what batch size can i get away with on 24gb for 7b qlora at 2k",
+        {"gpu_memory_gb": 24.0, "seq_len": 2048, "methods": ("qlora",)},
+    ),
+    ("is it worth going from 4x to 8x A100 for a 13b lora, 50k samples", {"methods": ("lora",), "samples": 50000}),
+    (
+        "we'd like to go up to 64k context on our 8B, currently 8 H100s with FSDP at 16k",
+        {"n_gpus": 8, "sharding": "fsdp"},
+    ),
+    (
+        "got a quote: 8xB300 for 550k. vs nebius at 5.5/gpu/h. 4 yrs",
+        {"n_gpus": 8, "gpu": "B300-SXM", "years": 4, "price_usd": 5.5},
+    ),
+    ("half our a100s sit idle, utilization maybe 35-40%", {"gpu": "A100-SXM4-80GB"}),
+    ("electricity is 28 ct/kWh here, 4x 5090 24/7", {"n_gpus": 4, "gpu": "RTX-5090", "power_price": 0.28}),
+    (
+        "1 epoch of 1M alpaca-style rows on a 3b, 2x l40s, hours?",
+        {"epochs": 1, "samples": 1000000, "n_gpus": 2, "gpu": "L40S"},
+    ),
+    (
+        "lr 2e-4, r 16, alpha 32, dropout .05, 3 eps, 12k rows, llama 8b, colab A100 40",
+        {"lora_rank": 16, "epochs": 3, "samples": 12000, "gpu": "A100-SXM4-40GB"},
+    ),
+    (
+        "ssh'd into the node: 8x NVIDIA H200 141GB. can we full-FT a 70B there, seq 8k, mbs1?",
+        {"n_gpus": 8, "gpu": "H200-SXM", "seq_len": 8192, "micro_batch": 1, "methods": ("full",)},
+    ),
+    (
+        "512 A100s, 175B, 300B tokens, 140 tflops per gpu",
+        {"n_gpus": 512, "tokens": 300000000000.0, "gpu": "A100-SXM4-80GB"},
+    ),
+    ("ctx8k bs1 r8 7b 3090", {"seq_len": 8192, "micro_batch": 1, "lora_rank": 8, "gpu": "RTX-3090"}),
+    (
+        "seq=4096,mbs=2,ga=8,zero2,13b,8*a100-40g",
+        {"seq_len": 4096, "micro_batch": 2, "grad_accum": 8, "sharding": "zero2", "n_gpus": 8, "gpu": "A100-SXM4-40GB"},
+    ),
+    ("7B/4090/lora/2048/bs4?", {"gpu": "RTX-4090", "methods": ("lora",), "micro_batch": 4, "seq_len": 2048}),
+    ("H100x4 70B QLoRA seq8192", {"n_gpus": 4, "methods": ("qlora",), "seq_len": 8192}),
+    ("A100x8x2 65b full bf16", {"n_gpus": 16, "methods": ("full",), "precision": "bf16"}),
+    ("i only have 1 (one) 3090. mistral 7b full?", {"n_gpus": 1, "methods": ("full",)}),
+    ("a node of 8 and another of 4 a100s, ddp", {"sharding": "ddp"}),
+    ("train on 2, 4 or 8 a100? 13b lora", {"methods": ("lora",)}),
+    (
+        "3 x 80GB cards enough for 70b bf16 inference?",
+        {"n_gpus": 3, "gpu_memory_gb": 80.0, "task": "inference", "precision": "bf16"},
+    ),
+    ("rlhf on 13b w/ deepspeed-chat, 8x A100-40", {"methods": ("ppo",), "framework": "deepspeed", "n_gpus": 8}),
+    ("peft + bitsandbytes, falcon 7b, kaggle P100 16gb", {"gpu": "P100-PCIe"}),
+    ("training a 350M bert from scratch on 16 TPU v3 cores", {"methods": ("pretrain",)}),
+    ("tpu v4-32 for 7b pretraining", {"gpu": "TPU-v4", "n_gpus": 16, "methods": ("pretrain",)}),
+    ("spot h100 on gcp dies every 6h, ckpt takes 4 min, interval?", {"mtbf_hours": 6.0, "providers": ("gcp",)}),
+    (
+        "our cluster: 32 nodes, 8 H100 each, NDR400. 405B pretrain layout?",
+        {"n_gpus": 256, "n_nodes": 32, "methods": ("pretrain",)},
+    ),
+    ("2x 8-gpu A100 boxes with 25GbE between them, 7b ddp", {"n_gpus": 16, "sharding": "ddp"}),
+    ("10gbe between 4 workstations each w/ one 4090", {"n_gpus": 4}),
 ]
 
 

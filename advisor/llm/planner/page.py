@@ -46,7 +46,7 @@ def plain_numbers(text: str) -> str:
     noun = r"(?=(?:ejempl|filas|muestras|exempl|linhas|lignes|beispiel|zeilen|esempi|righe|diálog|pares|paires|tokens))"
     text = re.sub(r"(?<![\d.,])([1-9]\d{0,3})\s(?:mil|mille|mila|tausend)\s" + noun, r"\g<1>000 ", text)
     unit = r"(?=\s?(?:[bmkt]\b|gb|go|mrd|milliard|h\b|€|eur|usd|\$|%))"
-    return re.sub(r"(?<![\d.,])(\d+),(\d{1,2})" + unit, r"\1.\2", text)
+    return re.sub(r"(?<![\d.,a-z_])(\d+),(\d{1,2})" + unit, r"\1.\2", text)
 
 
 _LARGEST = 1e18  # no count of a question is larger; the tools refuse it, and no sum of it overflows

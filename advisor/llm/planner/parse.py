@@ -23,6 +23,9 @@ from advisor.llm.planner.spelling import fix_spelling
 
 _COUNT_X = re.compile(r"(?<![a-z\d])(\d{1,5})x(?!tx?\b|large)(?=[a-z]|\d{4}(?!\d))")  # 8xh100, 2x3090; not 9070xt
 
+# h100x8, l40x4, 3090x2
+_X_COUNT = re.compile(r"(?:(?<=[a-z]\d\d\d)|(?<=[a-z]\d\d)|(?<=[2-5]0[5-9]0))x(?=\d{1,4}(?![a-wyz\d.]))")
+
 # No number is longer; patterns that look for a unit after a number would try every digit of an endless run.
 _LONGEST_NUMBER = 24
 _ENDLESS = re.compile(r"\d[\d.,_']{24,}")
@@ -36,7 +39,7 @@ def parse(message: str) -> Slots:
 def read(cleaned: Cleaned) -> Slots:
     """The slots of a cleaned message."""
     # A count's "x" becomes a sign of its own, and a line's end a border that no pattern reads across.
-    flat = _COUNT_X.sub(r"\1×", cleaned.lower).replace("\n", " ; ")
+    flat = _X_COUNT.sub(" x ", _COUNT_X.sub(r"\1×", cleaned.lower)).replace("\n", " ; ")
     flat = _ENDLESS.sub(lambda match: match[0][:_LONGEST_NUMBER], flat)
     lower = fix_spelling(plain_numbers(flat))
     page = Page(lower)
