@@ -221,7 +221,7 @@ def _saving(d: Decider) -> dict[str, Any]:
         written = f"{float(bits[1]) / 8:g} GB/s"
     return {
         "write_bandwidth": written,
-        "kept": int(kept[1]) if kept else None,
+        "kept": int(next(number for number in kept.groups() if number)) if kept else None,
         "mtbf_hours": d.state.get("mtbf_hours"),
         "run_hours": d.state.get("deadline_hours") or d.state.get("hours"),
     }
@@ -255,7 +255,7 @@ def onprem(d: Decider) -> None:
     if counted is not None:  # of two cards named, the one with a count is the machine
         card = counted.argument
     nodes = state.get("n_nodes") or 0
-    count = d.count_of(card)
+    count = _whole_machines(d, str(card)) or d.count_of(card)
     lower = d.turn.lower
     priced = grammar.seen("payback", lower) or grammar.seen("buy_or_rent", lower)
     colo = state.get("colo_usd_per_kw_month")
@@ -288,6 +288,18 @@ def onprem(d: Decider) -> None:
         d.go("fit")
     d.know("side")
     d.whole = True  # the prices of renting are part of it
+
+
+_OF_MACHINES = re.compile(r"s?\s(?:nodes|servers|boxes|machines)(?![a-z])")
+
+
+def _whole_machines(d: Decider, card: str) -> int | None:
+    """GPUs of machines that are counted themselves: "2 H200 nodes" are sixteen, "an 8xH100 server" is eight."""
+    for mention in d.turn.gpus:
+        few = mention.argument == card and mention.count and mention.count < _PER_NODE and not mention.nodes
+        if few and mention.count and _OF_MACHINES.match(d.turn.lower[mention.end :]):
+            return mention.count * _PER_NODE if load_gpu(card).tier == "datacenter" else None
+    return None
 
 
 _DEAREST = 2.5  # times its median price that nobody asks for one card: such a price is that of the machine

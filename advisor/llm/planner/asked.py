@@ -83,6 +83,8 @@ def _of_a_job(turn: Slots, state: Slots) -> str:
         return "judge_time"
     if grammar.seen("prefill", turn.lower) and not turn.methods:
         return "inference"
+    if _serves(turn):
+        return "inference"
     if _asks_host_memory(turn, state):
         return "host_memory"
     if change_of(turn, state) is not None:
@@ -123,6 +125,17 @@ def _of_machines(turn: Slots, state: Slots, *, computed: bool) -> str:
     if turn.gpus and grammar.seen("feature", turn.lower) and not turn.methods and "fit" not in turn.cues:
         return "driver"
     return "bytes_each" if grammar.seen("bytes_each", turn.lower) and not turn.gpus else ""
+
+
+_STORED = ("int4", "int8", "nf4", "fp4", "mxfp4")
+
+
+def _serves(turn: Slots) -> bool:
+    """Whether a model is run rather than trained: weights stored in few bits, or a chat, and no word of training."""
+    if turn.methods or "log" in turn.cues or not _named("runs_model").search(turn.lower):
+        return False
+    stored = turn.get("precision") in _STORED or "chat" in turn.lower
+    return stored and _named("trains").search(turn.lower) is None
 
 
 def _ran(turn: Slots) -> bool:

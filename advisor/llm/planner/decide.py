@@ -258,6 +258,8 @@ class Decider:
         if state.get("samples") and state.get("seq_len") is None and arguments["tokens_per_sample"] is None:
             arguments["tokens_per_sample"] = TYPICAL_ROW_TOKENS
         adapters = [name for name in state.methods if name in ADAPTERS]
+        if method in PREFERENCE and arguments["precision"] in ("int4", "nf4", "fp4"):
+            adapters = ["qlora"]  # a base in four bits is trained by adapters
         if method in PREFERENCE and adapters:  # "dpo with lora": the preference run of an adapter
             arguments["lora_rank"] = arguments["lora_rank"] or _USUAL_RANK
             arguments["precision"] = "nf4" if adapters[0] == "qlora" else arguments["precision"]

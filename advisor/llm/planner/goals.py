@@ -98,6 +98,13 @@ def _ordered(turn: Slots, state: Slots) -> tuple[str, ...]:
         intents = [name for name in intents if name != "interconnect"]  # several nodes alone ask nothing of links
     if first in ("fit", "vram") and not _asks_of_a_run(turn):
         intents = [name for name in intents if name not in ("time", "cost")]
+    data = turn.values.keys() & {"tokens", "samples"} and state.model is not None
+    if first == "price" and data and not turn.get("since"):
+        first = "cost"  # the price of a run
+    if first == "vram" and data and "cost" in cues and grammar.named("of_memory", "asked").search(turn.lower) is None:
+        first = "cost"
+    if first == "time" and "which_gpu" not in cues and not grammar.named("how_many_cards", "asked").search(turn.lower):
+        intents = [name for name in intents if name != "gpu_select"]  # "how many days": no cards are counted
     beside = [goal for goal in intents[1:] if goal in grammar.data("intents")["beside"].get(first, ())]
     return (first, *beside[:2])
 
