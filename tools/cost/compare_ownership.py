@@ -115,6 +115,8 @@ def compare_ownership(given: CompareOwnershipInput) -> CompareOwnershipResult:
     if match.note:
         assumed.append(Assumption(name="gpu", value=match.value.id, why=match.note, argument="gpu"))
     sources: list[SourceRef] = []
+    if given.server_price is None and server_cost(match.value.id) is None:
+        return _without_price(given, match.value, assumed, sources)
     case = _case(given, match.value, assumed, sources)
     totals = case.totals
     best = min(totals, key=lambda name: totals[name])
@@ -180,6 +182,46 @@ def _case(given: CompareOwnershipInput, gpu: Gpu, assumed: list[Assumption], sou
     mix = best_mix(fleet, cloud.usd_per_gpu_hour, utilisation, given.gpus_per_server)
     share = break_even_utilisation(fleet, cloud.usd_per_gpu_hour)
     return _Case(gpu, given.n_gpus, utilisation, given.years, cloud, reserved, fleet, mix, share)
+
+
+_PROBES = (1_000.0, 2_000.0)  # USD; two prices of a server give the line that its total follows
+
+
+def _without_price(
+    given: CompareOwnershipInput, gpu: Gpu, assumed: list[Assumption], sources: list[SourceRef]
+) -> CompareOwnershipResult:
+    """The most that a server may cost for owning to pay, where no dated price of one is held.
+
+    What owning costs is linear in the price of a server: two prices give the one at which it equals renting.
+    """
+    cases = [_case(given.model_copy(update={"server_price": price}), gpu, [], []) for price in _PROBES]
+    low, high = (case.totals["owned_cost"] for case in cases)
+    each = (high - low) / (_PROBES[1] - _PROBES[0])
+    case = _case(given.model_copy(update={"server_price": _PROBES[0]}), gpu, assumed, sources)
+    rent, power = case.totals["cloud_cost"], case.fleet.running_per_gpu_hour * case.used_hours
+    most = (rent - (low - each * _PROBES[0])) / each
+    facts = Facts()
+    facts.add(
+        "cloud_cost", rent, "USD", label=_WORDS["cloud_cost"], about=[gpu.id], as_of=case.cloud.observed_to or None
+    )
+    facts.add("most_server_price", max(most, 0.0), "USD", label="the most that a server may cost",
+              basis="the price at which owning costs what renting does")  # fmt: skip
+    facts.add("power_cost", power, "USD", label="electricity of owning")
+    facts.add("utilisation", case.utilisation * 100, "%", kind="exact", label="mean utilisation")
+    facts.add("cloud_usd_per_gpu_hour", case.cloud.usd_per_gpu_hour, "USD/GPU-h", kind="price",
+              as_of=case.cloud.observed_to or None, label=case.cloud.words, basis=case.cloud.source)  # fmt: skip
+    where = cards(case.n_gpus, gpu)
+    machine = f"a machine with {given.gpus_per_server} of them" if given.gpus_per_server > 1 else "the machine"
+    pays = f"pays if {machine} costs less than [[most_server_price]]" if most > 0 else "never pays, whatever it costs"
+    years = f"{case.years:g} year{'' if case.years == 1 else 's'}"
+    return CompareOwnershipResult(
+        verdict=f"Owning {where} for {years} at [[utilisation]] utilisation {pays}: renting the same hours on demand "
+        "comes to [[cloud_cost]] ([[cloud_usd_per_gpu_hour]]), electricity of owning to [[power_cost]].",
+        facts=facts.found, assumptions=assumed, sources=sources,
+        next_steps=["Give the price of the machine (server_price), and both ways are compared in full."],
+        warnings=[Warn(code="no_server_price", text=f"No dated price of a server with {gpu.id} is held.")],
+        break_even_utilisation=None,
+    )  # fmt: skip
 
 
 def _prices(given: CompareOwnershipInput, gpu: Gpu, sources: list[SourceRef]) -> tuple[PriceBasis, PriceBasis | None]:

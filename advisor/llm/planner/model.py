@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from advisor.llm.planner import act_asked, act_figures, act_machines, act_memory, act_runs, grammar  # noqa: F401  importing registers the actions
+from advisor.llm.planner import act_asked, act_figures, act_machines, act_memory, act_owning, act_runs, grammar  # noqa: F401  importing registers the actions
 from advisor.llm.planner.decide import ACTIONS, Decider
 from advisor.llm.planner.follow_up import read_follow_up
 from advisor.llm.planner.goals import goals_of

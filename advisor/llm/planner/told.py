@@ -14,6 +14,7 @@ from advisor.llm.planner.slots import Slots
 VAGUE_HOURS = 200.0  # "hundreds of hours": two hundred at the least
 _HOURS = (("mo", 730.0), ("w", 168.0), ("d", 24.0), ("h", 1.0), ("mi", 1 / 60), ("s", 1 / 3600))
 _MOST_GPUS = 100_000
+_PAIR = 2
 
 
 def _named(name: str) -> re.Pattern[str]:
@@ -48,17 +49,15 @@ def times_by_count(turn: Slots) -> tuple[float, int, int] | None:
     """The speed-up from a smaller to a larger count of one card, where each is told with its time; else None."""
     if len({gpu.argument for gpu in turn.gpus}) > 1:
         return None
-    times: dict[int, float] = {}
     for name, count_at, time_at in (("count_then_time", 1, 2), ("time_then_count", 3, 1)):
+        times: dict[int, float] = {}
         for found in _named(name).finditer(turn.lower):
             count = number_word(found[count_at])
             unit = found[time_at + 1]
             each = next((hours for head, hours in _HOURS if unit.startswith(head)), None)
             if count and count <= _MOST_GPUS and each and float(found[time_at]) > 0:
                 times.setdefault(count, float(found[time_at]) * each)
-        if len(times) == 2:
-            break
-    if len(times) != 2:
-        return None
-    fewer, more = sorted(times)
-    return times[fewer] / times[more], fewer, more
+        if len(times) == _PAIR:
+            fewer, more = sorted(times)
+            return times[fewer] / times[more], fewer, more
+    return None

@@ -63,7 +63,7 @@ def test_the_verdict_follows_utilisation() -> None:
 @pytest.mark.parametrize(
     ("wrong", "field"),
     [({"utilisation": 80}, "utilisation"), ({"utilisation": 0}, "utilisation"), ({"years": 0}, "years"),
-     ({"gpu": "RTX 4090"}, "server_price"), ({"server_price": "cheap"}, "server_price"),
+     ({"server_price": "cheap"}, "server_price"),
      ({"cloud_price": "x"}, "cloud_price")],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(wrong: dict[str, Any], field: str) -> None:
@@ -75,3 +75,20 @@ def test_what_cannot_be_is_refused(wrong: dict[str, Any], field: str) -> None:
 def test_a_cloud_that_costs_nothing_is_compared_without_a_crash() -> None:
     found = _compare(gpu="H100", n_gpus=8, cloud_price=0)
     assert "reserved_break_even_utilisation" not in found.facts
+
+
+@pytest.mark.parametrize(("gpu", "n_gpus", "utilisation"), [("RTX-4090", 1, 0.5), ("A100-SXM4-80GB", 4, 0.7)])
+def test_without_a_price_of_the_machine_the_most_it_may_cost_is_said(gpu: str, n_gpus: int, utilisation: float) -> None:
+    given = {"gpu": gpu, "n_gpus": n_gpus, "gpus_per_server": n_gpus, "utilisation": utilisation, "staff": 0}
+    open_ = _compare(**given)
+    most = next(float(fact.value) for fact in open_.facts if fact.name == "most_server_price")
+    assert "missing" not in open_.verdict
+    # At just that price owning costs what renting does.
+    facts = {fact.name: float(fact.value) for fact in _compare(**given, server_price=most).facts}
+    assert facts["owned_cost"] == pytest.approx(facts["cloud_cost"], rel=1e-6)
+
+
+def test_where_power_alone_costs_more_than_rent_no_price_is_low_enough() -> None:
+    found = _compare(gpu="RTX-4090", n_gpus=1, gpus_per_server=1, power_price=4.0)
+    assert "never pays" in found.verdict
+    assert next(fact.value for fact in found.facts if fact.name == "most_server_price") == 0
