@@ -349,3 +349,18 @@ def test_a_model_that_the_tables_lack_is_unknown_and_carries_its_size(text: str)
     (model,) = parse(text).models
     assert model.kind == "unknown"
     assert model.argument == model.size
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("max_seq_len设512, 72b qlora", False),
+        ("MAX_SEQUENCE_LENGTH 20000, MAX_BATCH_SIZE 4, llama 70b", False),
+        ("7b lora at 200 max length on a 4090", False),
+        ("what max seq length fits a 7b lora on a 4090?", True),
+        ("max batch size for 7b lora on a 4090?", True),
+        ("longest context for a 7b qlora on 24gb?", True),
+    ],
+)
+def test_a_setting_that_is_given_asks_for_no_maximum(text: str, asks: bool) -> None:
+    assert bool(parse(text).cues & {"biggest_seq", "biggest_batch"}) is asks

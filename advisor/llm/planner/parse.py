@@ -49,12 +49,12 @@ def read(cleaned: Cleaned) -> Slots:
     gpus, providers = _machines(page, lower, values)
     read_data.read_tokens(page, values)
     read_data.read_variants(page, values)
-    read_data.read_lengths(page, values)
+    settled = [read_data.read_lengths(page, values)]
     read_data.read_data_set(page, values)
     read_machine.read_links(page, values)
     read_amounts.read_money(page, values, gpus)
     models = [_as_written(mention, cleaned.prose) for mention in _models(page, values)]
-    _read_numbers(page, values)
+    settled.append(_read_numbers(page, values))
     read_amounts.read_shares(page, values)
     read_data.read_bare_length(page, models, values)
     methods = _methods(lower, gpus, values)
@@ -79,7 +79,7 @@ def read(cleaned: Cleaned) -> Slots:
         gpus=tuple(gpus),
         methods=methods,
         providers=providers,
-        cues=read_cues(_without_form(lower, gpus), cleaned.log),
+        cues=read_cues(_without_settled(_without_form(lower, gpus), settled), cleaned.log),
         log=cleaned.log,
         text=cleaned.prose,
         lower=lower,
@@ -135,12 +135,15 @@ def _without_echoes(models: list[ModelMention]) -> list[ModelMention]:
     return kept
 
 
-def _read_numbers(page: Page, values: dict[str, Any]) -> None:
-    """Rank, batches and parallel degrees."""
+def _read_numbers(page: Page, values: dict[str, Any]) -> tuple[int, int] | None:
+    """Rank, batches and parallel degrees; gives the place of a batch with its word."""
+    batch = None
     if visible := page.take("visible", "numbers"):
         values["command_gpus"] = visible[1].count(",") + 1
     for name, index in grammar.names("numbers"):
         match = page.take(name, "numbers", index)
+        if match and name == "micro_batch":
+            batch = match.span()
         if match and name not in values:
             values[name] = int(match[1]) if match[1].isdecimal() else number_word(match[1]) or match[1]
     if "processes" in values:  # of all machines together
@@ -155,6 +158,7 @@ def _read_numbers(page: Page, values: dict[str, Any]) -> None:
             values["n_nodes"] = nodes
     shape = {name: page.take(name, "shapes") for name, _index in grammar.names("shapes")}
     values |= {name: int(match[1] or match[match.re.groups]) for name, match in shape.items() if match}
+    return batch
 
 
 _ADAPTERS = ("lora", "qlora", "dora")
@@ -165,6 +169,19 @@ def _without_form(lower: str, gpus: list[GpuMention]) -> str:
     for gpu in gpus:
         part = lower[gpu.start : gpu.end]
         lower = lower[: gpu.start] + part.replace("pcie", "    ").replace("nvl", "   ") + lower[gpu.end :]
+    return lower
+
+
+_MAX = re.compile(r"max(?:imum)?[\s_\-]{0,2}$")
+
+
+def _without_settled(lower: str, settled: list[tuple[int, int] | None]) -> str:
+    """The text with the lengths and batches that it gives blanked: "max_seq_length 4096" asks for no maximum."""
+    for span in settled:
+        if span:
+            before = _MAX.search(lower[: span[0]])
+            start = before.start() if before else span[0]
+            lower = lower[:start] + " " * (span[1] - start) + lower[span[1] :]
     return lower
 
 

@@ -72,22 +72,23 @@ def read_late_tokens(page: Page, models: list[ModelMention], values: dict[str, A
             return
 
 
-def read_lengths(page: Page, values: dict[str, Any]) -> None:
-    """A sequence length with its word, in any order."""
+def read_lengths(page: Page, values: dict[str, Any]) -> tuple[int, int] | None:
+    """A sequence length with its word, in any order; gives the place of the two."""
     both = page.take("batch_by_length")
     if both:
         values["global_batch"], values["seq_len"] = int(both[1]), length(both[2], both[3])
-        return
+        return both.span()
     spoken = page.take("spoken_length")
     if spoken:
         head, _, scale = spoken[1].replace("-", " ").partition(" ")
         values["seq_len"] = int((number_word(head) or 1) * float(grammar.data("numbers")["scales"][scale]))
-        return
-    for name in ("length_wanted", "length_after", "length_before", "length_at"):
+        return spoken.span()
+    for name in ("length_wanted", "length_after", "length_before", "length_of_text", "length_at"):
         match = page.take(name)
         if match:
             values["seq_len"] = sign(match, 1) * length(match[1], match[2])
-            return
+            return match.span()
+    return None
 
 
 def read_bare_length(page: Page, models: list[ModelMention], values: dict[str, Any]) -> None:

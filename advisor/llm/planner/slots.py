@@ -85,7 +85,8 @@ def merge(earlier: Slots, turn: Slots) -> Slots:
     if "gpu_memory_gb" in turn.values and not turn.gpus:
         earlier = replace(earlier, gpus=())
     values.update(turn.values)
-    if "n_gpus" not in turn.values and turn.values.keys() & {"n_nodes", "gpus_per_node"}:
+    of_one = turn.get("gpus_per_node") == turn.get("n_gpus") and "n_nodes" not in turn.values
+    if ("n_gpus" not in turn.values or of_one) and turn.values.keys() & {"n_nodes", "gpus_per_node"}:
         nodes, each = values.get("n_nodes"), values.get("gpus_per_node")
         if nodes and each:  # "on 4 nodes", then "8 each"
             values["n_gpus"] = nodes * each
