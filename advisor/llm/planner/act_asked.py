@@ -109,6 +109,8 @@ def change(d: Decider) -> None:
     choice, data = isinstance(found.before, str), found.argument in _DATA
     whole = choice and found.argument in ("sharding", "precision", "cpu_offload")  # of adapters they change little
     method = d.method() or ("full" if whole else methods_of(d)[0])
+    if found.after == "nf4":  # a base stored in few bits is trained by adapters
+        method = "lora"
     serves = d.state.get("task") == "inference"
     of_memory = d.turn.cues & {"fit", "vram", "question_of_truth"} and not d.turn.cues & {"time", "throughput", "cost"}
     reshards = grammar.seen("reshard", d.turn.lower) is not None

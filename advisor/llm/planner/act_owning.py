@@ -17,7 +17,9 @@ _HOURS_A_YEAR = 8760
 _CHEAPEST_SERVER = 20_000  # USD; a smaller sum beside "buy" is a budget or one card's price
 _CHEAPEST_BOX = 300  # USD; of a machine with desktop cards
 _QUOTED = re.compile(
-    r"(?:quote\w*|offer\w*|costs?|price[ds]?|for|at)\s(?:of |is |us |at )?\$?(\d{2,9}(?:\.\d{1,2})?)\s?(k)(?![a-z])"
+    r"(?:quote\w*|offer\w*|costs?|price[ds]?|for|at|paid)\s(?:of |is |us |at )?[$€]?"
+    r"(?:(\d{1,6}(?:\.\d{1,2})?)\s?k(?![a-z])"
+    r"|(\d{3,7})(?!\d|\.\d|\s?(?:h|hours?|hrs?|w|watts?|gpus?|cards?|years?|tok\w*|%|/|gb|ti)(?![a-z])))"
 )
 _A_YEAR = re.compile(r"(?<![a-z])(?:a|per|each|every) year|yearly|一年|每年|年間|pro jahr|par an|al año")
 
@@ -48,9 +50,7 @@ def onprem(d: Decider) -> None:
     many = count or state.get("n_gpus") or 1
     held = server_cost(str(card)) is not None  # else a machine is as many cards as are named, up to a usual one
     machine = _PER_NODE if server and (held or many > _PER_NODE) else min(many, _PER_NODE)
-    quoted = _QUOTED.search(lower)
-    if quoted and not money:
-        money = float(quoted[1]) * (1e3 if quoted[2] else 1.0)
+    money = money or _quoted(d)
     arguments = {
         "gpu": card,
         "n_gpus": count or state.get("n_gpus") or (_PER_NODE if server else 1) * (nodes or 1),
@@ -79,6 +79,14 @@ _OF_MACHINES = re.compile(r"s?\s(?:nodes|servers|boxes|machines)(?![a-z])")
 
 _A_WEEK = re.compile(r"(?<![\w.])(\d{1,3})\s?(?:h|hrs?|hours?)\s?(?:/|per|a|each|every)\s?week")
 _HOURS_A_WEEK = 168
+
+
+def _quoted(d: Decider) -> float:
+    """The price that a machine is offered at, USD; a card's own number ("for 4090s") is none. 0 where none is named."""
+    for found in _QUOTED.finditer(d.turn.lower):
+        if not any(gpu.start < found.end() and found.start(1 if found[1] else 2) < gpu.end for gpu in d.turn.gpus):
+            return float(found[1]) * 1e3 if found[1] else float(found[2])
+    return 0.0
 
 
 def _weekly(lower: str) -> float | None:

@@ -71,7 +71,7 @@ def _of_a_job(turn: Slots, state: Slots) -> str:
         return "cost"
     if _asks_how_many_cards(turn, state) and not data:
         return "gpu_select"
-    if grammar.seen("quota", turn.lower) and "storage" in turn.cues:
+    if "storage" in turn.cues and (grammar.seen("quota", turn.lower) or grammar.seen("writes", turn.lower)):
         return "storage"
     if grammar.seen("gpu_hours_asked", turn.lower) and (data or turn.get("steps")):
         return "time"

@@ -38,6 +38,8 @@ def choice_of(turn: Slots) -> Pair | None:
             return argument, before, after
     if grammar.seen("fp8_worth", lower):
         return "precision", "bf16", "fp8"
+    if grammar.seen("bits_against", lower):
+        return "precision", "int8", "nf4"
     if not grammar.seen("set_against", lower):
         return None
     for name in _COMPARED:

@@ -24,6 +24,8 @@ def goals_of(turn: Slots, state: Slots, earlier: tuple[str, ...]) -> tuple[str, 
         return ("interconnect", "fit") if own[0] == "fit" and "fit" in turn.cues else ("interconnect",)
     if earlier and _only_changes(turn, own):
         return earlier
+    if own[:1] in _OPEN and _asks_a_price(turn, state):
+        return ("price",)
     if not own:
         if state.models or state.methods:
             return ("vram",)
@@ -32,6 +34,11 @@ def goals_of(turn: Slots, state: Slots, earlier: tuple[str, ...]) -> tuple[str, 
 
 
 _RUNS = frozenset(("time", "cost", "gpu_select"))
+_OPEN = ((), ("fit",), ("concept",))
+# What is asked of a card and a provider besides its price.
+_OTHERWISE = frozenset(
+    ("why", "explain", "oom", "killed", "driver", "network", "storage", "spot", "slow", "log", "tflops", "parallel")
+)
 _ONE_NODE = 8  # GPUs; more of them talk over a network
 _TERMS = frozenset(("price_usd", "deadline_hours", "hours", "budget_usd", "mfu"))
 # Cues that ask for something; without one and without "?" a message only adds to what was asked before.
@@ -125,3 +132,10 @@ def _asks_of_a_run(turn: Slots) -> bool:
     """Whether hours or money of a run are asked for, beside whether it fits: data or a limit is named with them."""
     named = turn.values.keys() & {"tokens", "samples", "steps", "epochs", "hours", "deadline_hours", "budget_usd"}
     return bool(named) or grammar.named("of_a_run", "asked").search(turn.lower) is not None
+
+
+def _asks_a_price(turn: Slots, state: Slots) -> bool:
+    """Whether a card with a provider, a billing or a cap, and nothing else, is named: "is an H100 under 2.50"."""
+    offered = turn.providers or turn.get("billing") or turn.get("price_cap_usd")
+    job = state.models or turn.methods or turn.get("task")
+    return bool(turn.gpus and offered) and not job and not turn.cues & _OTHERWISE

@@ -79,10 +79,11 @@ def compose(plan: Plan, outcomes: list[Outcome], state: Slots, turn: Slots) -> R
         main, side = side[:1], side[1:]
     parts = [*_openers(turn), *_premises(plan, outcomes), *_unknown(plan, turn)]
     card = state.gpu.argument if state.gpu else next((o.call.arguments.get("gpu") for o in main), "")
-    parts += [say(note, language, gpu=card) for note in plan.notes]
     lead = figure_of(plan.goal, main, state, turn) or lead_of(plan.goal, main, state, turn) or Lead([], [])
-    parts += lead.parts
-    told, main = main, [o for o in main if o not in lead.spent]
+    notes = [say(note, language, gpu=card) for note in plan.notes]
+    first = lead.parts[:1] if not any(note.startswith("premise") for note in plan.notes) else []
+    parts += [*first, *notes, *(part for part in lead.parts if part not in first)]  # the figure, then what was taken
+    told, main = main, [o for o in main if o not in lead.spent and not (found and _undecided(o))]
     if rungs:
         parts += ladder_words(rungs, language, plan.limit)
     sized = [o for o in (*main, *side) if o.call.about.startswith("size=")]
@@ -96,7 +97,7 @@ def compose(plan: Plan, outcomes: list[Outcome], state: Slots, turn: Slots) -> R
         parts += spans_words(parts_of["span"], language)
     wrong = _errors(failed if not good else [o for o in failed if o.call.part in ("main", "ladder")])
     parts += wrong if not good else wrong[:1]
-    if not told and not rungs:
+    if not main and not lead.spent and not rungs:
         parts += _passages(found, 1 if wrong else 2)
         found = []
     knobs = _knobs(main or chosen_rung(rungs, plan.limit), language)
@@ -113,6 +114,11 @@ def compose(plan: Plan, outcomes: list[Outcome], state: Slots, turn: Slots) -> R
         plan.status if good else "needs_input",
         _suggestions(told or side or rungs),
     )
+
+
+def _undecided(outcome: Outcome) -> bool:
+    """Whether versions were checked and nothing that is held decides; an article then says more."""
+    return outcome.call.name == "check_compatibility" and outcome.verdict.startswith("No fact that I hold")
 
 
 _NO_POOL = ("change", "check_scaling", "check_speed", "power", "spot_or_not", "compare")  # "double" pools nothing here
