@@ -36,7 +36,7 @@ def compare(d: Decider) -> None:
         compare_runs(d, cards[:_MOST_RUNS])
         for card in cards[:3] if "fit" in d.turn.cues else ():  # "doable on A, or do I book B?"
             d.add("estimate_vram", d.workload("estimate_vram", gpu=card, n_gpus=d.count_of(card)), "line", card)
-        if not (d.state.get("tokens") or d.state.get("samples")):  # more than money is compared
+        if d.turn.cues & {"tflops", "bandwidth_ask", "own_card", "purchase"}:  # more than the run is compared
             d.add("compare_gpus", {"gpus": cards[:5]}, "line")
         d.whole = True
     elif len(cards) > 1 or (cards and d.state.model is None):

@@ -34,10 +34,10 @@ def goals_of(turn: Slots, state: Slots, earlier: tuple[str, ...]) -> tuple[str, 
 
 
 _RUNS = frozenset(("time", "cost", "gpu_select"))
-_OPEN = ((), ("fit",), ("concept",))
+_OPEN = ((), ("fit",), ("concept",), ("concept", "compare"))
 # What is asked of a card and a provider besides its price.
 _OTHERWISE = frozenset(
-    ("why", "explain", "oom", "killed", "driver", "network", "storage", "spot", "slow", "log", "tflops", "parallel")
+    ("explain", "oom", "killed", "driver", "network", "storage", "spot", "slow", "log", "tflops", "parallel")
 )
 _ONE_NODE = 8  # GPUs; more of them talk over a network
 _TERMS = frozenset(("price_usd", "deadline_hours", "hours", "budget_usd", "mfu"))
@@ -110,7 +110,11 @@ def _ordered(turn: Slots, state: Slots) -> tuple[str, ...]:
         first = "cost"  # the price of a run
     if first == "vram" and data and "cost" in cues and grammar.named("of_memory", "asked").search(turn.lower) is None:
         first = "cost"
-    if first == "time" and "which_gpu" not in cues and not grammar.named("how_many_cards", "asked").search(turn.lower):
+    if (
+        first in ("time", "vram")
+        and "which_gpu" not in cues
+        and not grammar.named("how_many_cards", "asked").search(turn.lower)
+    ):
         intents = [name for name in intents if name != "gpu_select"]  # "how many days": no cards are counted
     beside = [goal for goal in intents[1:] if goal in grammar.data("intents")["beside"].get(first, ())]
     return (first, *beside[:2])

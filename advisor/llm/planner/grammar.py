@@ -69,24 +69,29 @@ def first(file: str, key: str, text: str) -> str | None:
     return next((value for value, _match in found(file, key, text)), None)
 
 
+def _section(name: str) -> dict[str, Any]:
+    """A section of patterns: what is asked for stands in a file of its own."""
+    return cast(dict[str, Any], data("asked" if name == "asked" else "patterns")[name])
+
+
 @lru_cache(maxsize=256)
 def named(name: str, section: str = "patterns", index: int = 0) -> re.Pattern[str]:
-    """A pattern of ``patterns.yaml`` by name, its macros filled in, compiled with ASCII word borders."""
-    found = data("patterns")[section][name]
+    """A pattern of ``patterns.yaml`` or ``asked.yaml``, its macros filled in, compiled with ASCII word borders."""
+    found = _section(section)[name]
     return re.compile(_expand(found if isinstance(found, str) else found[index]), re.ASCII)
 
 
 def seen(name: str, text: str, section: str = "asked") -> re.Match[str] | None:
     """The first match of a named pattern, looked for only where one of its ``asked_hints`` stands in the text."""
-    hints = data("patterns")["asked_hints"].get(name)
+    hints = data("asked")["asked_hints"].get(name)
     if hints is not None and not any(hint in text for hint in hints):
         return None
     return named(name, section).search(text)
 
 
 def names(section: str) -> list[tuple[str, int]]:
-    """The names of a section of ``patterns.yaml`` with the index of each of their patterns, in order."""
-    table = data("patterns")[section]
+    """The names of a section of patterns with the index of each of their patterns, in order."""
+    table = _section(section)
     return [(name, i) for name, found in table.items() for i in range(1 if isinstance(found, str) else len(found))]
 
 

@@ -192,16 +192,21 @@ def _read(said: tuple[str, ...], now: datetime | None = None) -> tuple[Slots, Sl
     """The conversation's slots, the last message's own, what it is after, and whether anything came before."""
     state, context = Slots(), False
     goals: tuple[str, ...] = ()
-    turn = Slots()
+    turn, counts = Slots(), False
     for index, text in enumerate(said):
+        before = goals
         turn = read_follow_up(_timed(_parsed(text), now), state, goals)
         if turn.model and turn.gpus and turn.intents and "follow_up" not in turn.cues:
             state = Slots()  # a whole question of its own: what was said before is not meant
         merged = merge(state, turn)
         goals = goals_of(turn, merged, goals)
+        still = goals == before and not turn.intents  # "how many GPUs?", then "H100s": how many of them
+        counts = "how_many" in turn.cues or (counts and still)
         if index < len(said) - 1:
             context = context or bool(merged.models or merged.gpus or merged.methods or merged.values)
         state = merged
+    if counts:
+        turn = replace(turn, cues=turn.cues | {"how_many"})
     return state, turn, goals, context
 
 

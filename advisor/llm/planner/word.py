@@ -85,7 +85,8 @@ def compose(plan: Plan, outcomes: list[Outcome], state: Slots, turn: Slots) -> R
     parts += [*first, *notes, *(part for part in lead.parts if part not in first)]  # the figure, then what was taken
     told, main = main, [o for o in main if o not in lead.spent and not (found and _undecided(o))]
     if rungs:
-        parts += ladder_words(rungs, language, plan.limit)
+        parts = [part for part in parts if part not in notes]
+        parts += [*ladder_words(rungs, language, plan.limit), *notes]
     sized = [o for o in (*main, *side) if o.call.about.startswith("size=")]
     main, side = ([o for o in group if o not in sized] for group in (main, side))
     if sized:
@@ -169,7 +170,8 @@ def _quoted(outcomes: list[Outcome], turn: Slots) -> list[str]:
     for outcome in outcomes:
         for name, said, scale in (("run_hours", turn.get("hours"), 1.0), ("peak_per_gpu", turn.get("quoted_gb"), 1e9)):
             fact = outcome.fact(name)
-            if fact and said and said * scale < _FAR_BELOW * float(fact.get("low") or fact["value"]):
+            alone = sum(other.ref(name) is not None for other in outcomes) == 1  # of several runs, which is quoted?
+            if fact and said and alone and said * scale < _FAR_BELOW * float(fact.get("low") or fact["value"]):
                 return [say("quoted_low")]
     return []
 
@@ -375,7 +377,7 @@ def _remarks(plan: Plan, state: Slots, turn: Slots, outcomes: list[Outcome]) -> 
     if turn.links:
         lines.append(say("no_link", turn.language))
     own_currency = any(o.call.arguments.get("currency") not in (None, "USD") for o in outcomes)
-    if own_currency:
+    if own_currency or "as_dollars" in plan.notes:
         pass  # costs are in the currency of the power price
     elif turn.get("budget_currency") not in (None, "USD") or "eur" in turn.lower or "€" in turn.lower:
         lines.append(say("euro", turn.language))
