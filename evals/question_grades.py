@@ -24,6 +24,7 @@ import yaml
 from knowledge.errors import InputProblem
 from knowledge.gpus import find_gpu, load_gpu
 from knowledge.models import find_model
+from tools.frameworks import counted_as
 from tools.registry import all_tools
 
 DATA = Path(__file__).parent / "data"
@@ -94,7 +95,7 @@ _ARGUMENTS = {
     "n_gpus": ("n_gpus",), "seq_len": ("seq_len",), "batch": ("micro_batch",), "lora_rank": ("lora_rank",),
     "tokens": ("tokens",), "samples": ("samples",), "epochs": ("epochs",), "precision": ("precision",),
     "budget": ("budget",), "deadline": ("deadline",), "provider": ("provider", "providers"),
-    "framework": ("framework",), "parallelism": ("sharding",), "cuda": ("cuda",), "driver": ("driver",),
+    "framework": ("framework", "launcher"), "parallelism": ("sharding",), "cuda": ("cuda",), "driver": ("driver",),
     "utilisation": ("utilisation",), "task": ("task",),
     "price": ("price", "cloud_price", "max_usd_per_gpu_hour", "max_usd_per_hour"),
 }  # fmt: skip
@@ -189,6 +190,8 @@ def _same(name: str, stated: str, given: Any) -> bool:
         return float(str(given).rstrip("h") or 0) == float(stated[:-1]) * hours
     if name == "price" and (low_high := re.fullmatch(r"\D*([\d.]+)-([\d.]+)\D*", stated)):
         return float(low_high[1]) <= float(given) <= float(low_high[2])
+    if name == "framework" and str(given) == counted_as(stated):
+        return True
     if name in ("framework", "provider"):
         return _plain(str(given)) in _plain(stated) or _plain(stated) in _plain(str(given))
     if name in ("precision", "task", "cuda", "driver"):

@@ -26,6 +26,8 @@ _COUNT_X = re.compile(r"(?<![a-z\d])(\d{1,5})x(?!tx?\b|large)(?=[a-z]|\d{4}(?!\d
 # h100x8, l40x4, 3090x2
 _X_COUNT = re.compile(r"(?:(?<=[a-z]\d\d\d)|(?<=[a-z]\d\d)|(?<=[2-5]0[5-9]0))x(?=\d{1,4}(?![a-wyz\d.]))")
 
+_B_BETWEEN = re.compile(r"(?<![a-z\d.])(\d{1,2})b([1-9])(?![\w.])")  # bloom's 7b1 and 1b7
+
 # No number is longer; patterns that look for a unit after a number would try every digit of an endless run.
 _LONGEST_NUMBER = 24
 _ENDLESS = re.compile(r"\d[\d.,_']{24,}")
@@ -40,6 +42,7 @@ def read(cleaned: Cleaned) -> Slots:
     """The slots of a cleaned message."""
     # A count's "x" becomes a sign of its own, and a line's end a border that no pattern reads across.
     flat = _X_COUNT.sub(" x ", _COUNT_X.sub(r"\1×", cleaned.lower)).replace("\n", " ; ")
+    flat = _B_BETWEEN.sub(r"\1.\2b", flat)
     flat = _ENDLESS.sub(lambda match: match[0][:_LONGEST_NUMBER], flat)
     lower = fix_spelling(plain_numbers(flat))
     page = Page(lower)
@@ -287,7 +290,7 @@ def _framework(lower: str) -> str | None:
     return min(named, key=lambda value: _BUILT_ON.index(value) + 1 if value in _BUILT_ON else 0, default=None)
 
 
-_BUILT_ON = ("lightning", "deepspeed", "hf")
+_BUILT_ON = ("lightning", "deepspeed", "hf", "accelerate")
 
 
 def _read_precision(lower: str, methods: tuple[str, ...], values: dict[str, Any]) -> None:
