@@ -92,7 +92,7 @@ def _tools_right(
 
 _ARGUMENTS = {
     "model": ("model",), "params": ("model",), "method": ("method",), "gpu": ("gpu", "gpus"), "gpu_vram": ("gpu",),
-    "n_gpus": ("n_gpus",), "seq_len": ("seq_len",), "batch": ("micro_batch",), "lora_rank": ("lora_rank",),
+    "n_gpus": ("n_gpus", "from_gpus"), "seq_len": ("seq_len",), "batch": ("micro_batch",), "lora_rank": ("lora_rank",),
     "tokens": ("tokens",), "samples": ("samples",), "epochs": ("epochs",), "precision": ("precision",),
     "budget": ("budget",), "deadline": ("deadline",), "provider": ("provider", "providers"),
     "framework": ("framework", "launcher"), "parallelism": ("sharding",), "cuda": ("cuda",), "driver": ("driver",),

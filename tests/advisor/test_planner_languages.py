@@ -141,6 +141,26 @@ QUESTIONS: list[tuple[str, dict[str, Any]]] = [
         "8×A100-80G 全参 llama-70b ZeRO-3 + CPU offload",
         {"n_gpus": 8, "sharding": "zero3", "cpu_offload": "all", "methods": ("full",)},
     ),
+    ("H100 SXM ×16, 2ノード、Qwen2.5-32Bのフル学習、系列長8192", {"n_gpus": 16, "seq_len": 8192, "methods": ("full",)}),
+    (
+        "用 4*H800 做 qwen3-8b 的 grpo，rollout 长度 8k，verl，micro batch 2",
+        {"n_gpus": 4, "gpu": "H800-SXM5", "seq_len": 8192, "framework": "verl", "micro_batch": 2, "methods": ("grpo",)},
+    ),
+    (
+        "一机八卡A100，deepspeed zero3，Baichuan2-13B 全量，max_length 4096，batch 2 能跑吗",
+        {
+            "n_gpus": 8,
+            "sharding": "zero3",
+            "seq_len": 4096,
+            "micro_batch": 2,
+            "methods": ("full",),
+            "framework": "deepspeed",
+        },
+    ),
+    (
+        "三张3090能全参7b吗，lr不重要，bs=1，长度1024",
+        {"n_gpus": 3, "seq_len": 1024, "micro_batch": 1, "methods": ("full",)},
+    ),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Whole questions with all that they state: the second half of those in English.
+"""Whole questions with all that they state: the others in English.
 
 Expected values are read off the sentences by hand. ``gpu`` is the first card, ``methods`` what is named in order.
 """
@@ -12,6 +12,29 @@ import pytest
 from advisor.llm.planner.parse import parse
 
 QUESTIONS: list[tuple[str, dict[str, Any]]] = [
+    (
+        "mpt-1b, composer --world_size 16, num_gpus_per_node: 8, 8x slower than one node, no infiniband",
+        {"n_gpus": 16, "framework": "llm-foundry"},
+    ),
+    ("roberta-base 125M on 2 p3.16xlarge, sync 16GB per step?", {"n_gpus": 16, "gpu": "V100-SXM2-16GB"}),
+    (
+        "NVIDIA-SMI 535.183.01  Driver Version: 535.183.01  CUDA Version: 12.2, 3050",
+        {"driver": "535.183.01", "cuda": "12.2"},
+    ),
+    ("driver 515.48.07 cuda 11.7 torch 2.1 cu121 p100", {"driver": "515.48.07", "gpu": "P100-SXM2", "torch": "2.1"}),
+    ("on 418.39 with a p100, which torch", {"driver": "418.39", "gpu": "P100-SXM2"}),
+    ("cuda 13 wheels need which driver? have r570", {"driver": "570"}),
+    (
+        "nvidia 580.65.06, torch nightly cu130, RTX 5070 Ti",
+        {"driver": "580.65.06", "cuda": "13.0", "gpu": "RTX-5070-Ti"},
+    ),
+    ("rocm 6.3 on 7900xtx, flash attention?", {"rocm": "6.3", "gpu": "RX-7900-XTX"}),
+    (
+        "8xH100 SXM node ~$350k, 75% sustained utilization over 3 years, power 0.10/kWh: own or rent at 2.5",
+        {"gpu": "H100-SXM5", "n_gpus": 8, "utilisation": 0.75, "years": 3, "power_price": 0.1},
+    ),
+    ("12-24 month lease on B200s or purchase? util ~60%", {"gpu": "B200-SXM", "utilisation": 0.6}),
+    ("colo fees 200/kW/month, 10.2kW node, 8 H200, 3yr", {"n_gpus": 8, "gpu": "H200-SXM", "years": 3}),
     ("reserved 1yr p5 vs buying 8 h100, we use it half the time", {"gpu": "H100-SXM5"}),
     ("save_steps 500, 70b full on 64 h100, lustre 10GB/s", {"n_gpus": 64, "methods": ("full",)}),
     ("spot a100s get reclaimed every 4 hours, 13b full, 20 min saves", {"mtbf_hours": 4.0, "methods": ("full",)}),
@@ -256,6 +279,106 @@ QUESTIONS: list[tuple[str, dict[str, Any]]] = [
     ),
     ("2x 8-gpu A100 boxes with 25GbE between them, 7b ddp", {"n_gpus": 16, "sharding": "ddp"}),
     ("10gbe between 4 workstations each w/ one 4090", {"n_gpus": 4}),
+    ("kaggle 2-T4, 16G for each, qwen image bnb 4bit oom", {"n_gpus": 2, "gpu": "T4"}),
+    (
+        "colab T4, llama-3-8b-bnb-4bit, data with max context length of 18000, batch size per device = "
+        "2, grad acc steps = 4",
+        {"gpu": "T4", "seq_len": 18000, "micro_batch": 2, "grad_accum": 4},
+    ),
+    (
+        "A100, 4bit qwen2.5-vl 7b, r = 32, batch size = 2, unsloth FastVisionModel OOM",
+        {"lora_rank": 32, "micro_batch": 2, "framework": "unsloth"},
+    ),
+    (
+        "grpo of qwen3 4b on a 4090, context lowered from 5,000 to 2,000, still oom w/ load_in_4bit",
+        {"methods": ("grpo",)},
+    ),
+    ("gemma 4 31B grpo on 32 GB VRAM at 1-2k seq", {"methods": ("grpo",), "gpu_memory_gb": 32.0}),
+    (
+        "4x H100 GPUs with 94GB memory each, torchtune fp8, llama3-8b, batch size of 16, 1 epoch alpaca",
+        {"n_gpus": 4, "framework": "torchtune", "micro_batch": 16, "epochs": 1, "precision": "fp8"},
+    ),
+    ("llama2 13B full with 4 A100s(40GB), i.e. 4*40GB", {"n_gpus": 4, "gpu": "A100-SXM4-40GB", "methods": ("full",)}),
+    (
+        "8B with sequence length = 8192 on 64 nodes, MBS 1, TP 1: 8290 tokens/sec/gpu",
+        {"seq_len": 8192, "micro_batch": 1, "n_nodes": 64},
+    ),
+    ("8-card 4090 setup, 20GB each in use, 1b model", {"n_gpus": 8, "gpu": "RTX-4090"}),
+    (
+        "13B finetune, no lora, i plan to rent 8 A100 and train with 2048 tokens",
+        {"n_gpus": 8, "seq_len": 2048, "methods": ("full",)},
+    ),
+    (
+        "Llama 3 8B with full 8K context using LoRA on just 1 A100 80GB, torchtune",
+        {"seq_len": 8192, "methods": ("lora",), "n_gpus": 1, "framework": "torchtune"},
+    ),
+    (
+        "tune run lora_finetune_single_device llama3 8b dataset.max_seq_len=8192",
+        {"framework": "torchtune", "seq_len": 8192, "methods": ("lora",)},
+    ),
+    (
+        "tune run --nproc_per_node 8 full_finetune_distributed 8B, batch_size=64 OOM on g5.8xlarge",
+        {"methods": ("full",), "micro_batch": 64},
+    ),
+    ("$14 balance buys 3.7h on ml.g6e.4xlarge, 34B needs 10-48h", {"gpu": "L40S"}),
+    (
+        "aws spot 2 minute warning enough for a 70b zero3 save on 64 a100?",
+        {"n_gpus": 64, "sharding": "zero3", "gpu": "A100-SXM4-80GB"},
+    ),
+    ("checkpoint every 1000 steps, step takes 12 s, spot dies every 5 hours, 13b", {"mtbf_hours": 5.0}),
+    ("ml.p4d.24xlarge sagemaker, falcon 40b lora", {"n_gpus": 8, "gpu": "A100-SXM4-40GB", "methods": ("lora",)}),
+    ("does flash attention work on T4? (sm75), qwen 7b", {"gpu": "T4", "attention": "flash"}),
+    ("i trained mistral 7b on slim orca, a100, 842 minutes w/ unsloth. 4090?", {"framework": "unsloth"}),
+    ("min vram for llama-3 70b in unsloth 4bit qlora", {"framework": "unsloth", "methods": ("qlora",)}),
+    ("what about a 3-node setup, 8x L40S per node, 25 GbE, 34b lora", {"n_gpus": 24, "methods": ("lora",)}),
+    ("pair of A100 PCIe 40GB w/o nvlink - TP2 or FSDP for 13b?", {"n_gpus": 2, "gpu": "A100-PCIe-40GB"}),
+    (
+        "megatron tp4pp2 on 16 h100 for 30b, mbs2 gbs256 seq4096",
+        {"tp": 4, "pp": 2, "n_gpus": 16, "micro_batch": 2, "global_batch": 256, "seq_len": 4096},
+    ),
+    ("TP=2,PP=1,DP=4 8xA100 7b", {"tp": 2, "n_gpus": 8}),
+    ("is zero-1 plus bf16 ok for 1.3b on 8 3090s", {"sharding": "zero1", "precision": "bf16", "n_gpus": 8}),
+    ("stage-2 w/ cpu offload, 6b, 1x3090, 128gb ram", {"sharding": "zero2", "n_gpus": 1, "ram_gb": 128.0}),
+    (
+        "fsdp full shard + activation ckpt for a 30b on 8 A100-40GB at 4k: fits?",
+        {"sharding": "fsdp", "n_gpus": 8, "seq_len": 4096, "gpu": "A100-SXM4-40GB"},
+    ),
+    (
+        "8 x RTX 6000 Ada, LLaVA 13b full, ds zero3",
+        {"n_gpus": 8, "gpu": "RTX-6000-Ada", "sharding": "zero3", "methods": ("full",)},
+    ),
+    ("Is 2 x 5090 (32GB) > 1 x A6000 Pro for 32b lora?", {"methods": ("lora",)}),
+    ("gh200 96gb single node lora 70b int8", {"gpu": "GH200-96GB", "precision": "int8"}),
+    (
+        "how fast is one b200 for 8b pretrain in fp8, tok/s",
+        {"n_gpus": 1, "gpu": "B200-SXM", "precision": "fp8", "methods": ("pretrain",)},
+    ),
+    (
+        "3 nodes * 8 * A100 40G, GLM-4 9B full, seqlen=8192",
+        {"n_gpus": 24, "gpu": "A100-SXM4-40GB", "seq_len": 8192, "methods": ("full",)},
+    ),
+    (
+        "llama-3-70b Q-LoRA 2 GPU 48 Go chacune, contexte 4096",
+        {"n_gpus": 2, "gpu_memory_gb": 48.0, "seq_len": 4096, "methods": ("qlora",)},
+    ),
+    ("zwei Knoten mit je vier H100, 30B LoRA", {"n_gpus": 8, "gpu": "H100-SXM5", "methods": ("lora",)}),
+    (
+        "necesito 3 nodos con 4 A100 cada uno para 34b full?",
+        {"n_gpus": 12, "gpu": "A100-SXM4-80GB", "methods": ("full",)},
+    ),
+    (
+        "hi, i'd like to sft qwen 2.5 14B w/ trl's SFTTrainer, bf16, 2 x H100 NVL, packing=True "
+        "max_length=8192 bs=2 ga=16",
+        {
+            "framework": "trl",
+            "n_gpus": 2,
+            "gpu": "H100-NVL",
+            "seq_len": 8192,
+            "micro_batch": 2,
+            "grad_accum": 16,
+            "precision": "bf16",
+        },
+    ),
 ]
 
 

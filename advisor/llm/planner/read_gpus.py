@@ -101,7 +101,7 @@ def find_machines(text: str) -> list[tuple[GpuMention, str]]:
         spots += _pattern("machine_family").finditer(text)
     found = []
     for match in spots:
-        name = match[0].rstrip(".-").replace("×", "x")
+        name = match[0].rstrip(".-").replace("×", "x").removeprefix("ml.")  # as SageMaker writes them
         hit = lookup("instances", name)
         if hit is None or (hit.note and match.re is _pattern("machine")):
             continue
