@@ -19,9 +19,9 @@ _LONGEST_LENGTH = 2_097_152
 _MOST_GPUS = 4096
 
 
-def _means_cards(match: re.Match[str], earlier: Slots) -> bool:
+def _means_cards(match: re.Match[str], turn: Slots, earlier: Slots) -> bool:
     """Whether "on two then" and "four?" count the cards named before: lengths and batches are not spelled out."""
-    spelled = not match["number"][0].isdigit()
+    spelled = not any(char.isdigit() for char in turn.text)
     few = int(number_word(match["number"].replace(",", "")) or 0) < _SHORTEST_LENGTH
     return bool(earlier.gpus or earlier.get("n_gpus")) and (spelled or (match["on"] is not None and few))
 
@@ -37,7 +37,7 @@ def read_follow_up(turn: Slots, earlier: Slots, goals: tuple[str, ...]) -> Slots
     if unit.startswith("node"):
         each = earlier.get("gpus_per_node") or 8
         values |= {"n_nodes": number, "gpus_per_node": each, "n_gpus": number * each}
-    elif number <= _MOST_GPUS and (unit[:1] in ("g", "c", "o") or (not unit and _means_cards(match, earlier))):
+    elif number <= _MOST_GPUS and (unit[:1] in ("g", "c", "o") or (not unit and _means_cards(match, turn, earlier))):
         values["n_gpus"] = number
     elif _SHORTEST_LENGTH <= number <= _LONGEST_LENGTH and (unit.startswith("tok") or not unit):
         values.pop("tokens", None)

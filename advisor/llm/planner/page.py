@@ -42,13 +42,19 @@ def plain_numbers(text: str) -> str:
     counted = r"(?=\s(?:beispiel|zeilen|exempl|lignes|ejemplo|filas|sample|rows?\b))"  # "100.000 Beispiele" are many
     text = re.sub(r"(?<![\d.,])([1-9]\d{0,2})\.(\d{3})" + counted, r"\1\2", text)
     text = re.sub(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?!\d)", lambda m: m[0].replace(",", ""), text)
-    # "50 mil ejemplos", "100 tausend Zeilen"
-    noun = r"(?=(?:ejempl|filas|muestras|exempl|linhas|lignes|beispiel|zeilen|esempi|righe|diálog|pares|paires|tokens))"
-    text = re.sub(r"(?<![\d.,])([1-9]\d{0,3})\s(?:mil|mille|mila|tausend)\s" + noun, r"\g<1>000 ", text)
     unit = r"(?=\s?(?:[bmkt]\b|gb|go|mrd|milliard|h\b|€|eur|usd|\$|%))"
     return re.sub(r"(?<![\d.,a-z_])(\d+),(\d{1,2})" + unit, r"\1.\2", text)
 
 
+def counted_thousands(text: str) -> str:
+    """Thousands as a word behind digits and before what is counted: "50 mil ejemplos", "100 tausend Zeilen"."""
+    return _THOUSANDS.sub(r"\g<1>000 ", text)
+
+
+_THOUSANDS = re.compile(
+    r"(?<![\d.,])([1-9]\d{0,3})\s(?:mil|mille|mila|tausend)\s"
+    r"(?=ejempl|filas|muestras|exempl|linhas|lignes|beispiel|zeilen|esempi|righe|diálog|pares|paires|tokens)"
+)
 _LARGEST = 1e18  # no count of a question is larger; the tools refuse it, and no sum of it overflows
 
 

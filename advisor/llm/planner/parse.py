@@ -16,7 +16,7 @@ from advisor.llm.planner.clean import Cleaned, clean
 from advisor.llm.planner.intents import read_cues, read_intents
 from advisor.llm.planner.mentions import GpuMention, ModelMention
 from advisor.llm.planner.number_words import digits
-from advisor.llm.planner.page import Page, number_word, plain_numbers
+from advisor.llm.planner.page import Page, counted_thousands, number_word, plain_numbers
 from advisor.llm.planner.read_gpus import find_gpus, find_machines, with_shared_memory
 from advisor.llm.planner.read_models import find_models
 from advisor.llm.planner.slots import Slots
@@ -44,7 +44,7 @@ def read(cleaned: Cleaned) -> Slots:
     # A count's "x" becomes a sign of its own, and a line's end a border that no pattern reads across.
     flat = _X_COUNT.sub(" x ", _COUNT_X.sub(r"\1×", cleaned.lower)).replace("\n", " ; ")
     flat = _B_BETWEEN.sub(r"\1.\2b", flat)
-    flat = digits(flat, cleaned.language)
+    flat = digits(counted_thousands(flat), cleaned.language)
     flat = _ENDLESS.sub(lambda match: match[0][:_LONGEST_NUMBER], flat)
     lower = fix_spelling(plain_numbers(flat))
     page = Page(lower)
