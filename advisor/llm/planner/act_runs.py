@@ -167,6 +167,8 @@ def time(d: Decider) -> None:
     methods = run_methods(d)
     for card, count in list(zip(cards, counts, strict=True))[:4]:
         base = d.workload("estimate_run", gpu=card, n_gpus=count)
+        if len(d.cards()) > 1 and not any(name in base for name in ("tokens", "samples")):
+            base["tokens"] = _PRICED_TOKENS  # cards side by side: more than start-up decides
         unit = base.get("tokens", 1e6) in (1e6, 1e9) and "samples" not in base  # "a million tokens" is no data
         if unit and grammar.seen("per_million", d.turn.lower):
             base["tokens"] = _PRICED_TOKENS  # start-up decides the price of a few

@@ -17,6 +17,9 @@ def goals_of(turn: Slots, state: Slots, earlier: tuple[str, ...]) -> tuple[str, 
         return ("vram",)  # "and to QLoRA it?": from serving to training
     if earlier and earlier[0] in _RUNS and turn.values.keys() & _TERMS and "?" not in turn.lower:
         return earlier  # "we pay $1.10 per GPU hour", "it must be done in 2 hours": terms of the run spoken of
+    described = turn.values.keys() & {"tokens", "samples"} and "?" not in turn.lower and not turn.cues & {"vram", "fit"}
+    if earlier[:1] in (("vram",), ("fit",)) and described:
+        return ("time",)  # "from scratch on 60B tokens": a run is spoken of now
     several = state.get("n_gpus", 1) > _ONE_NODE or state.get("n_nodes", 1) > 1 or "nodes" in turn.cues
     weak = own and (own[0] in ("fit", "vram") or (own[0] == "concept" and state.model is not None))
     if weak and "inter_link" in turn.values and several:
@@ -78,6 +81,8 @@ def _ordered(turn: Slots, state: Slots) -> tuple[str, ...]:
     cues = turn.cues
     if intents[:1] == ["parallelism"] and _asks_whether_it_fits(turn, state):
         intents = ["fit", *(name for name in intents if name not in ("fit", "parallelism", "interconnect"))]
+    if intents[:1] == ["interconnect"] and _of_one_card(turn, state):
+        intents = ["fit", *(name for name in intents if name not in ("fit", "interconnect", "parallelism"))]
     if intents[:1] == ["driver"] and len(intents) > 1 and _of_a_named_job(turn, state):
         intents = ["fit", *(name for name in intents if name not in ("driver", "concept", "compare", "fit"))]
     if "log" in cues and ("oom" in cues or any(words in turn.log.lower() for words in _CRASHES)):
@@ -143,3 +148,10 @@ def _asks_a_price(turn: Slots, state: Slots) -> bool:
     offered = turn.providers or turn.get("billing") or turn.get("price_cap_usd")
     job = state.models or turn.methods or turn.get("task")
     return bool(turn.gpus and offered) and not job and not turn.cues & _OTHERWISE
+
+
+def _of_one_card(turn: Slots, state: Slots) -> bool:
+    """Whether a single card is named and no link between any: "a 4090 with NVLink, full 13B?" asks whether it fits."""
+    one = len(state.gpus) == 1 and state.get("n_gpus", 1) == 1 and state.get("n_nodes", 1) == 1
+    linked = turn.values.keys() & {"inter_link", "rates", "counts"} or "nodes" in turn.cues
+    return one and state.model is not None and not linked and bool(turn.gpus)

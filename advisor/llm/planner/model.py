@@ -114,7 +114,7 @@ def _explained(turn: Slots, *, lacks_model: bool) -> bool:
 
     A short question that lacks a model ("will it fit?") resembles articles as well, but wants its model named.
     """
-    if _vague(turn.lower):
+    if _vague(turn.lower) or grammar.matcher("scope", "wishes").fullmatch(turn.lower.strip(" .!?")):
         return False
     words = len(turn.text.split())
     best = search(turn.text[:500], 1)
@@ -137,6 +137,8 @@ def _decided(state: Slots, turn: Slots, goals: tuple[str, ...], context: bool, t
     )
     if kind and (kind in always or not (turn.models or turn.methods or turn.values.get("tokens")) or kind == "gaming"):
         return Plan(reply=kind, status="declined", goal="out_of_scope")
+    if not context and grammar.matcher("scope", "wishes").fullmatch(turn.lower.strip(" .!?")):
+        return Plan(reply="ask_what", status="needs_input", goal="wish")
     if not context and not (turn.models or turn.gpus or turn.methods or turn.log) and _vague(turn.lower):
         sized = turn.get("gpu_memory_gb") and "fit" in goals  # "24 GB enough?": what such a card holds narrows it down
         if not sized:

@@ -51,7 +51,8 @@ def spoken(plan: Plan, turn: Slots, context: bool) -> Reply:
     if plan.reply in ("greeting", "thanks"):
         return Reply(" ".join([say(plan.reply, language), say("scope", language)]), "answered", EXAMPLES)
     lines += _unknown(plan, turn)
-    if turn.cues & {"same_again", "follow_up", "change_only"} and not context and not plan.unknown_models:
+    alone = not context and not plan.unknown_models and plan.goal != "wish"
+    if turn.cues & {"same_again", "follow_up", "change_only"} and alone:
         lines.append(say("no_context", language))
     if plan.calls:
         return Reply(say("no_tools", language), "needs_input", EXAMPLES)
