@@ -271,7 +271,10 @@ def _computed(call: dict[str, Any]) -> bool:
 
 def _says_unknown(results: list[dict[str, Any]]) -> bool:
     text = " ".join(result["answer"].lower() for result in results)
-    return any(words in text for words in ("do not know", "do not have", "not published", "no memory or speed model"))
+    return any(
+        words in text
+        for words in ("do not know", "do not have", "not published", "no memory or speed model", "not in my tables")
+    )
 
 
 def summary(grades: Iterable[Grade]) -> dict[str, Any]:
