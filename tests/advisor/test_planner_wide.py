@@ -12,7 +12,10 @@ from advisor.store import SqliteConversations
 from advisor.turn import Desk, answer
 
 QUESTIONS = {
-    ("estimate_vram", "diagnose_oom"): [
+    (
+        "estimate_vram",
+        "diagnose_oom",
+    ): [
         "will gemma 2 9b + lora squeeze into a 4070 ti super 16gb w/ 1k ctx",
         "phi-4 14B sft all params, one H200 — yay or nay",
         "got 2x 4080 (16 each). llama 13b qlora over both with fsdp, realistic?",
@@ -44,7 +47,11 @@ QUESTIONS = {
         "64k context qlora llama 8b on 2x a100 80: yes?",
         "qwen2.5 coder 32b, rank 128 lora, 8x L4 machine, feasible?",
     ],
-    ("select_gpu", "estimate_vram", "lookup_prices"): [
+    (
+        "select_gpu",
+        "estimate_vram",
+        "lookup_prices",
+    ): [
         "which card do you suggest for fine-tuning a 13b w/ lora on a shoestring",
         "best bang for buck to qlora 70b",
         "gpu recommendation: full ft of 3b, 100M tokens, under 200 dollars",
@@ -73,7 +80,11 @@ QUESTIONS = {
         "can 32 h100 chew through 1T tokens of a 7b in a month",
         "mistral 7b qlora on 10k rows x 512 tokens x 3 epochs, 4090. hours pls",
     ],
-    ("estimate_run", "lookup_prices", "select_gpu"): [
+    (
+        "estimate_run",
+        "lookup_prices",
+        "select_gpu",
+    ): [
         "whats the damage for lora on 70b with 30M tokens",
         "price of a 7b full ft on 1B tokens using 8 h100 at 2.10/h",
         "roughly how many euros for a 13b qlora, 25M tokens, on runpod 4090",
@@ -84,6 +95,15 @@ QUESTIONS = {
         "is it cheaper to train 8b lora on 1 h100 or 4 l40s",
         "10 runs of 7b qlora 20M tokens each: total?",
         "total cost: 13b, 2 epochs on 300M tokens, 8 a100 at 1.5 an hour",
+        "cuánto me sale entrenar lora de un 13b con 15M tokens",
+        "was kostet mich ein Full-Finetune von 7B auf 500M Tokens in der Cloud",
+        "combien coûterait un pré-entraînement d'un 1B sur 20B tokens",
+        "给老板报个价：70B lora，2000万token",
+        "13Bのqlora、1000万トークンだといくら？",
+        "napkin math on $ for sft of a 32b w/ 12k chats of 900 tokens",
+        "is 400 dollars enough for a 7b full run on 200M tokens",
+        "how much would it be to redo llama-2-7b pretraining (2T tokens)",
+        "monthly bill if we lora a 8b every night with 5M tokens",
     ],
     ("lookup_prices",): [
         "how much is an h100 on lambda per hour",
@@ -100,8 +120,20 @@ QUESTIONS = {
         "b200 prices this week",
         "is on demand h100 under 2.50 anywhere",
         "cost of 1000 gpu hours on a100",
+        "whats hyperstack asking for h100",
+        "was kostet eine H100 pro Stunde",
+        "cheapest h100 in europe",
+        "4090 rental, per day",
+        "does anyone sell mi300x below 2 dollars",
+        "how has the a100 price moved since march",
+        "azure nd h100 v5 hourly",
+        "spot vs on-demand l4 on gcp price",
     ],
-    ("compare_gpus", "estimate_run", "estimate_vram"): [
+    (
+        "compare_gpus",
+        "estimate_run",
+        "estimate_vram",
+    ): [
         "l40s or a6000 for 13b lora?",
         "is h200 worth it over h100 for 70b full",
         "3090 vs 4090 for qlora 8b, speed?",
@@ -109,7 +141,12 @@ QUESTIONS = {
         "is an MI300X faster than a H100 for training llama 8b",
         "5090 gegen 4090 für 8B LoRA",
     ],
-    ("plan_parallelism", "check_interconnect", "estimate_vram", "search_knowledge"): [
+    (
+        "plan_parallelism",
+        "check_interconnect",
+        "estimate_vram",
+        "search_knowledge",
+    ): [
         "what tp/pp for 70b on 4 nodes of 8 a100",
         "fsdp or deepspeed for a 13b on 4 a100",
         "should i shard a 30b within the node and replicate across 4 nodes?",
@@ -121,8 +158,15 @@ QUESTIONS = {
         "when should i use context parallel",
         "expert parallel degree for mixtral 8x7b on 16 gpus",
         "zero1 vs zero2 for 7b on 8 gpus: any difference in memory?",
+        "welche Aufteilung für 70B auf 16 H100",
+        "ep8 tp4 on deepseek v3 with 128 h800?",
+        "tp2 vs tp4 for 32b on 8 a100",
+        "zero3 too slow for 13b on 8 l40s, alternatives",
     ],
-    ("check_interconnect", "search_knowledge"): [
+    (
+        "check_interconnect",
+        "search_knowledge",
+    ): [
         "10gbe between 4 nodes of 8 a100: any point in training 13b full?",
         "is roce 200g good enough for 70b on 128 h100",
         "do i need infiniband for lora of 8b on 2 nodes",
@@ -136,14 +180,28 @@ QUESTIONS = {
         "does pcie gen3 hurt lora on 2x3090",
         "nvlink vs pcie for fsdp 13b on 4 a100",
     ],
-    ("plan_checkpoints", "search_knowledge"): [
+    (
+        "plan_checkpoints",
+        "search_knowledge",
+    ): [
         "how often to checkpoint a 13b run on 64 gpus",
         "size of a resumable checkpoint of llama 70b with adam",
         "saving 8b full to nfs at 500MB/s takes how long",
         "disk space for 10 checkpoints of 7b lora?",
         "how many TB for checkpoints during 1T token pretrain of 30b",
+        "my job gets preempted about twice a day, 70b on 32 h100, save how often",
+        "can nfs at 1GB/s keep up with checkpoints of a 30b",
+        "will a LoRA checkpoint be as big as the model",
+        "resume on fewer gpus after a crash possible?",
+        "optimizer state file is 100GB for 7b?! normal?",
+        "how much s3 space for 5 checkpoints of a 13b incl optimizer",
+        "lost 9 hours when the spot box vanished. avoid?",
     ],
-    ("plan_checkpoints", "search_knowledge", "lookup_prices"): [
+    (
+        "plan_checkpoints",
+        "search_knowledge",
+        "lookup_prices",
+    ): [
         "is spot ok for a 4 day 7b full ft on 8 a100",
         "my spot node dies every 6h, 13b full. how often do i save",
         "interruptible vs on demand on vast for a 10 hour lora",
@@ -155,7 +213,10 @@ QUESTIONS = {
         "worth building a 4x4090 rig for 12k instead of renting?",
         "should the lab buy 2 h200 nodes or stay on the cloud, 40% usage",
     ],
-    ("check_compatibility", "search_knowledge"): [
+    (
+        "check_compatibility",
+        "search_knowledge",
+    ): [
         "torch 2.4 with cuda 12.8 on a 5090 ok?",
         "flash attention on turing?",
         "driver 470 enough for cuda 12?",
@@ -175,8 +236,22 @@ QUESTIONS = {
         "does xformers have wheels for cuda 13",
         "nccl timeout after 30 min on first step",
         "ray worker killed sigkill during loading",
+        "cuda 12.1 wheel on driver 525.60 fine?",
+        "5090 with pytorch 2.5 gives sm_120 not compatible",
+        "does gaudi run bitsandbytes",
+        "sind FP8-Kernel auf der 4090 nutzbar",
+        "vllm 0.6 on v100?",
+        "rocm on windows for 7900xtx",
+        "which flash-attn for torch 2.5 cu124",
+        "a10 bf16?",
+        "nvlink shows inactive after reboot",
+        "ImportError: libcudnn.so.9: cannot open shared object file",
     ],
-    ("search_knowledge", "estimate_vram", "estimate_run"): [
+    (
+        "search_knowledge",
+        "estimate_vram",
+        "estimate_run",
+    ): [
         "what is gradient checkpointing good for",
         "difference between tensor and pipeline parallel",
         "why is lora not faster than full finetune",
@@ -197,6 +272,16 @@ QUESTIONS = {
         "is lora rank 256 as heavy as full finetuning",
         "how is kv cache computed",
         "can a gpu with less vram but newer be better",
+        "why does 8bit adam save memory",
+        "does batch size change total training cost",
+        "what eats memory at inference",
+        "are tokens/s comparable between models",
+        "activation offloading vs checkpointing, which one",
+        "can i mix a100 40 and 80",
+        "how accurate are vram calculators",
+        "whats the catch with cpu offload",
+        "do i need ecc",
+        "sparse tflops useful for training?",
     ],
     ("estimate_vram",): [
         "can i run llama 70b q4 on 2x3090",
@@ -220,6 +305,12 @@ QUESTIONS = {
         "can i crack my zip password with a 4090",
         "summarize this article for me",
         "who's the ceo of openai",
+        "write unit tests for my react app",
+        "who won the champions league",
+        "gimme a lasagna recipe",
+        "is my landlord allowed to raise rent",
+        "draw a picture of a gpu",
+        "best mining coin for a 3080",
     ],
     ("needs_input",): [
         "how much",
@@ -233,8 +324,17 @@ QUESTIONS = {
         "would that work",
         "how fast",
         "ok and the time",
+        "hmm ok",
+        "which one",
+        "is it worth it",
+        "more details please",
+        "can u help",
     ],
-    ("estimate_vram", "diagnose_oom", "search_knowledge"): [
+    (
+        "estimate_vram",
+        "diagnose_oom",
+        "search_knowledge",
+    ): [
         "how come my 3b full ft on a 24gb card ooms only at the first eval",
         "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total"
         " capacity of 23.65 GiB of which 1.9 GiB is free. llama 8b lora seq 8192",
@@ -247,7 +347,10 @@ QUESTIONS = {
         "можно ли дообучить 7B на 3060 12гб с qlora?",
         "8bit vs 4bit for lora on 34b memory wise",
     ],
-    ("estimate_run", "check_speed"): [
+    (
+        "estimate_run",
+        "check_speed",
+    ): [
         "we see 14k tok/s training llama 8b full on 8 a100, is that ok",
         "mfu of 52% on 64 h100 with a 30b. too good?",
         "training 8b lora at 900 tok/s on a 4090 — bad?",
@@ -258,26 +361,95 @@ QUESTIONS = {
         "time to first result: 14b qlora 3M tokens on l4",
         "compute-optimal tokens for a 3B and how long on 32 a100",
     ],
-    ("compare_gpus", "estimate_run", "estimate_vram", "lookup_prices"): [
+    (
+        "compare_gpus",
+        "estimate_run",
+        "estimate_vram",
+        "lookup_prices",
+    ): [
         "difference h100 nvl and h100 pcie?",
         "which is better for 70b lora: 2x h200 or 4x a100",
         "is a b200 twice an h200?",
         "rtx 6000 ada vs l40s vs a6000",
         "should i upgrade from 2x3090 to a 5090 for 13b qlora",
     ],
-    ("plan_checkpoints", "search_knowledge", "estimate_vram"): [
+    (
+        "plan_checkpoints",
+        "search_knowledge",
+        "estimate_vram",
+    ): [
         "checkpoint every 500 steps too often for 8b full?",
         "how long to write a 70b sharded ckpt at 20 GB/s",
         "where do i store 2TB of tokenised data, s3 or local nvme",
         "dataloader starves 8 h100s from nfs",
         "s3 egress to move a 140GB checkpoint?",
     ],
-    ("compare_ownership", "estimate_power", "lookup_prices"): [
+    (
+        "compare_ownership",
+        "estimate_power",
+        "lookup_prices",
+    ): [
         "is colo cheaper than cloud for 32 h100",
         "tco of 8 b200 over 4 years",
         "electricity cost of 4x 4090 at 0.35 eur per kwh running 24/7",
         "how many watts does an 8x A100 server pull",
         "when does a 5090 at 2400 pay for itself vs runpod",
+    ],
+    (
+        "estimate_run",
+        "check_speed",
+        "search_knowledge",
+    ): [
+        "wieviele Stunden für 3 Epochen 20k Beispiele à 400 Tokens, 8B QLoRA, eine 4090",
+        "cuántas horas en 8 a100 para 7b full con 1B tokens",
+        "14B LoRA 三轮 8万条 平均700token，一张H100多久",
+        "my epoch takes 6 hours for 25k samples on a 3090 with a 7b qlora, is it me or the card",
+        "training throughput of gpt2 medium on a t4?",
+        "steps are 8s on 4 l40s for 13b qlora bs 4, expected?",
+        "gpu util sits at 35% for 8b lora on a100. why",
+        "how long till 100B tokens at 180k tok/s",
+        "3 days for 1B tokens on 4 3090 with a 3b full. reasonable",
+        "if 1 a100 takes 10 hours for my 7b lora what will an h100 take",
+    ],
+    (
+        "compare_ownership",
+        "estimate_power",
+    ): [
+        "lohnt sich ein eigener Server mit 8 H100 bei 60% Last",
+        "is it smarter to own 2 a6000 or rent",
+        "mac studio vs cloud: nah, i mean buy 4x5090 for 14k or rent",
+        "我们想自建16张H100，三年划算吗",
+        "how long until 8 h100 bought at 280k beat renting at 2.5/h",
+        "run 8 h100 at home? what circuit do i need",
+        "cost of power for 64 h100 per month in germany at 0.22 eur",
+    ],
+    (
+        "check_interconnect",
+        "search_knowledge",
+        "plan_parallelism",
+    ): [
+        "can i train over 2 houses with 1gbit fiber lol",
+        "8 nodes h100 but only 100g ethernet, 13b full fsdp. dead?",
+        "will 2x 25gbe bond suffice for 2x8 a100 7b",
+        "GPUDirect RDMA needed for lora?",
+        "why is my 2 node job slower than 1 node",
+        "ddp over pcie with 8 4090s, 3b full. bottlenecked?",
+    ],
+    (
+        "estimate_vram",
+        "diagnose_oom",
+        "select_gpu",
+    ): [
+        "wird das eng: 34B QLoRA, 24GB, Kontext 8k",
+        "is 141gb overkill for a 30b lora",
+        "1xH200 or 2xH100 for 34b lora memory wise",
+        "does gradient accumulation use more vram for 7b lora",
+        "can i squeeze a 20b full with adafactor in 8 a6000",
+        "colab pro a100 40: gemma 27b qlora?",
+        "rank 8 to rank 256 on 8b, vram difference?",
+        "fits? yi-34b, bf16 lora, 2 x 48 gb",
+        "deepseek-coder 6.7b full on 2 l40s w/ zero3 offload",
+        "phi3 medium on 16g vram??",
     ],
 }
 

@@ -34,7 +34,9 @@ def compare(d: Decider) -> None:
         d.go("price")
     elif len(cards) > 1 and d.model() is not None and "estimate_run" in d.tools and d.state.get("task") != "inference":
         compare_runs(d, cards[:_MOST_RUNS])
-        for card in cards[:3] if "fit" in d.turn.cues else ():  # "doable on A, or do I book B?"
+        for card in (
+            cards[:3] if d.turn.cues & {"fit", "vram"} or _of_memory(d) else ()
+        ):  # "doable on A, or do I book B?"
             d.add("estimate_vram", d.workload("estimate_vram", gpu=card, n_gpus=d.count_of(card)), "line", card)
         if d.turn.cues & {"tflops", "bandwidth_ask", "own_card", "purchase"}:  # more than the run is compared
             d.add("compare_gpus", {"gpus": cards[:5]}, "line")
@@ -53,6 +55,12 @@ def compare(d: Decider) -> None:
         d.go("price")
     else:
         d.know()
+
+
+def _of_memory(d: Decider) -> bool:
+    """Whether memory is what the cards are compared by: "memory wise"."""
+    found = grammar.named("of_memory", "asked").search(d.turn.lower)
+    return found is not None and not found[0].startswith("g")  # "80 GB" belongs to a card's name
 
 
 _MOST_RUNS = 5
@@ -260,7 +268,10 @@ def driver(d: Decider) -> None:
     asked = any(value for name, value in arguments.items() if name != "gpu")
     for card in cards if (d.cards() and asked) or paired else ():  # one version alone decides nothing
         d.add("check_compatibility", {**arguments, "gpu": card})
-    d.know("side" if d.calls else "main", explained=True)
+    if d.calls and not d.cards() and arguments["error"]:
+        d.add("search_knowledge", {}, "side")  # a message alone may decide nothing; the nearest article then leads
+    else:
+        d.know("side" if d.calls else "main", explained=True)
     if d.model() is not None and state.methods:
         d.go("fit")
 

@@ -155,6 +155,8 @@ def _without_model(d: Decider) -> None:
         d.go("driver")
     elif state.providers and (state.gpus or "price" in cues):
         d.go("price")
+    elif cues & {"mixed_cards", "count_rule"}:
+        d.know()
     elif cues & TALK:
         d.know()
         d.compare_named()

@@ -111,6 +111,9 @@ def _ordered(turn: Slots, state: Slots) -> tuple[str, ...]:
     if first in ("fit", "vram") and not _asks_of_a_run(turn):
         intents = [name for name in intents if name not in ("time", "cost")]
     data = turn.values.keys() & {"tokens", "samples"} and state.model is not None
+    if first == "gpu_select" and data and "time" in intents and "which_gpu" not in cues:
+        counted = grammar.named("how_many_cards", "asked").search(turn.lower) or turn.get("deadline_hours")
+        first = first if counted or not state.gpus else "time"  # "how many hours", in any language
     if first == "price" and data and not turn.get("since"):
         first = "cost"  # the price of a run
     if first == "vram" and data and "cost" in cues and grammar.named("of_memory", "asked").search(turn.lower) is None:
