@@ -42,6 +42,7 @@ def read_money(page: Page, values: dict[str, Any], gpus: Iterable[GpuMention] = 
     rate = page.take("hourly_price") or page.take("hourly_price_after")
     if rate:
         capped = grammar.named("price_cap").search(rate.string[: rate.start()])
+        capped = None if page.has("owning") else capped  # "is owning cheaper than $2.2/h": what renting costs
         values["price_cap_usd" if capped else "price_usd"] = number(rate[2])
         if capped and page.has("of_a_machine"):
             values["cap_of_machine"] = True

@@ -10,6 +10,7 @@ from advisor.llm.planner.page import Page, number_word
 from advisor.llm.planner.read_gpus import count_before
 
 BETWEEN_NODES = ("InfiniBand", "RoCE", "Ethernet", "EFA", "10GbE", "1GbE", "40GbE", "50GbE", "100GbE")
+_DESK_LINKS = ("1GbE", "2.5GbE", "5GbE", "10GbE")  # of machines with one card each, where none are counted
 VAGUE_LINKS = ("InfiniBand", "Ethernet", "EFA")  # a family, not a rate
 
 
@@ -138,6 +139,8 @@ def read_nodes(page: Page, values: dict[str, Any], gpus: list[GpuMention]) -> No
         pass
     elif gpus and gpus[0].count and not gpus[0].nodes and page.has("nodes_of_cards"):
         values["gpus_per_node"] = gpus[0].count
+    elif not gpus and "n_gpus" not in values and values.get("inter_link") in _DESK_LINKS:
+        values["gpus_per_node"] = 1
     elif nodes > 1 and values.get("n_gpus", 0) > nodes and values["n_gpus"] % nodes == 0:
         values["gpus_per_node"] = values["n_gpus"] // nodes
     if values.get("gpus_per_node"):
