@@ -78,7 +78,7 @@ def compose(plan: Plan, outcomes: list[Outcome], state: Slots, turn: Slots) -> R
         side += parts_of.pop("line")
         parts_of["line"] = []
         main, side = side[:1], side[1:]
-    parts = [*_openers(turn), *_premises(plan, outcomes), *_unknown(plan, turn)]
+    parts = [*_openers(turn), *_premises(plan, outcomes, turn), *_unknown(plan, turn)]
     card = state.gpu.argument if state.gpu else next((o.call.arguments.get("gpu") for o in main), "")
     lead = figure_of(plan.goal, main, state, turn) or lead_of(plan.goal, main, state, turn) or Lead([], [])
     notes = [say(note, language, gpu=card) for note in plan.notes]
@@ -132,7 +132,7 @@ def _openers(turn: Slots) -> list[str]:
     return [say("secret")] if turn.secrets else []
 
 
-def _premises(plan: Plan, outcomes: list[Outcome]) -> list[str]:
+def _premises(plan: Plan, outcomes: list[Outcome], turn: Slots) -> list[str]:
     lines = []
     names = {
         "memory": ("memory",),
@@ -141,16 +141,16 @@ def _premises(plan: Plan, outcomes: list[Outcome]) -> list[str]:
         "sparse": ("bf16_flops",),
     }
     for premise in plan.premises:
+        as_said = not check(premise.claimed, Evidence([turn.text])).findings
+        claimed = premise.claimed if as_said else say("as_named")  # "22g" is no figure that may be said again
         if premise.attribute in names:
             ref = _fact_about(outcomes, premise.gpu, names[premise.attribute])
             if ref:
-                lines.append(
-                    say(f"premise_{premise.attribute}", "en", gpu=premise.gpu, ref=ref, claimed=premise.claimed)
-                )
+                lines.append(say(f"premise_{premise.attribute}", "en", gpu=premise.gpu, ref=ref, claimed=claimed))
         elif premise.attribute in ("nvlink", "bits"):
-            lines.append(say(f"premise_{premise.attribute}", "en", gpu=premise.gpu, claimed=premise.claimed))
+            lines.append(say(f"premise_{premise.attribute}", "en", gpu=premise.gpu, claimed=claimed))
         else:
-            lines.append(say("premise_rate", "en", gpu=premise.gpu, claimed=premise.claimed))
+            lines.append(say("premise_rate", "en", gpu=premise.gpu, claimed=claimed))
     return lines
 
 
