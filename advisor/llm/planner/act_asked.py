@@ -65,7 +65,7 @@ def host_memory(d: Decider) -> None:
 
 @action("check_speed")
 def check_speed(d: Decider) -> None:
-    """A measured speed against the modelled one."""
+    """A measured speed (MFU, tokens/s or seconds a step) against the modelled one; without a figure, what is known."""
     card = d.card(_COMMON_CARD)
     count = d.count_of(card) or d.state.get("n_gpus") or fitting_count(d, str(card), d.method())
     told = speed_told(d.turn)

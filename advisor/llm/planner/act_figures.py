@@ -69,7 +69,7 @@ def offers(d: Decider) -> None:
 
 @action("terms")
 def terms(d: Decider) -> None:
-    """Prices on demand and reserved, each with its offers."""
+    """USD per GPU-hour on demand and reserved, each with its offers, of the cards and providers named."""
     asked = [term for term, words in _TERMS if words.search(d.turn.lower)] or [term for term, _words in _TERMS]
     for card in d.cards()[:2]:
         for billing in ("on_demand", *asked):

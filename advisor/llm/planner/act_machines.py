@@ -229,7 +229,7 @@ def _saving(d: Decider) -> dict[str, Any]:
 
 @action("spot")
 def spot(d: Decider) -> None:
-    """Spot against on-demand."""
+    """Spot against on-demand: ``plan_checkpoints`` with both bills, lost work and restarts counted."""
     if d.model() is not None:
         arguments = d.workload("plan_checkpoints", gpu=d.card(_COMMON_CARD), **_saving(d))
         d.add("plan_checkpoints", arguments)
@@ -252,7 +252,7 @@ _LIBRARIES = {
 
 @action("driver")
 def driver(d: Decider) -> None:
-    """Versions that work together."""
+    """Versions of driver, CUDA and torch that work together, for the card named or for any."""
     state = d.state
     torch = state.get("torch")
     versions = {name: state.get(name) for name in ("cuda", "driver", "precision", "attention", "torch")}
@@ -278,7 +278,7 @@ def driver(d: Decider) -> None:
 
 @action("launch")
 def launch(d: Decider) -> None:
-    """Commands and configuration."""
+    """Commands and configuration files of a run, on the usual card where none was named."""
     extra: dict[str, Any] = {}
     if d.state.model is None:
         extra["model"] = _COMMON_SIZE

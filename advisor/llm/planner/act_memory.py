@@ -219,7 +219,7 @@ _SPLITS = (2, 4, 8, 16)
 
 @action("inference")
 def inference(d: Decider) -> None:
-    """Serving memory."""
+    """Memory of serving: weights, key-value cache and what users at once add."""
     if d.model() is None:
         d.know()
         d.compare_named()
@@ -253,7 +253,7 @@ _TELLS = re.compile(r"tried to allocate|climb|creep|grow|leak|\bsav(?:e|ing)\b|\
 
 @action("oom")
 def oom(d: Decider) -> None:
-    """What filled the card."""
+    """What filled the card, from the pasted log or from the job described."""
     log, said = d.turn.log.strip(), d.turn.text.strip()
     pieces = [piece for piece, other in ((log, said), (said, log)) if piece and piece not in other]
     text = "\n".join(pieces) or log or d.state.text  # one long line is both, and is passed once

@@ -26,7 +26,7 @@ _A_YEAR = re.compile(r"(?<![a-z])(?:a|per|each|every) year|yearly|一年|每年|
 
 @action("onprem")
 def onprem(d: Decider) -> None:
-    """Owning against renting."""
+    """Owning against renting: break-even utilisation, and cost by GPU-hour of both."""
     state, card = d.state, d.card(_COMMON_CARD)
     if "onprem" not in d.turn.cues and _other_than_owning(d):
         return

@@ -124,7 +124,7 @@ def _select(d: Decider) -> None:
 
 @action("time")
 def time(d: Decider) -> None:
-    """estimate_run on the cards named, or on two common ones."""
+    """``estimate_run`` on the cards named, or on two common ones; asks for the model where none is known."""
     state = d.state
     if state.model is None:
         if state.get("gpu_hours") and "biggest_model" in d.turn.cues:
@@ -218,7 +218,7 @@ _SPENT = re.compile(
 
 @action("cost")
 def cost(d: Decider) -> None:
-    """The bill of a run; without a run, prices."""
+    """The bill of a run (USD); plans ranked where a card is asked for or a sum named; without a run, prices."""
     state = d.state
     if _ran(d):
         prices(d, "main")
@@ -265,7 +265,7 @@ def _ran(d: Decider) -> bool:
 
 @action("price")
 def price(d: Decider) -> None:
-    """Dated offers."""
+    """Dated offers (USD per GPU-hour) of the cards and providers named; without either, what they are wanted for."""
     state, cues = d.state, d.turn.cues
     if state.gpus and not d.cards():  # only cards that the tables do not hold: no other card's prices for them
         d.question = "ask_model"
@@ -294,7 +294,9 @@ def _hours_per(text: str) -> float | None:
 
 
 def prices(d: Decider, part: Part) -> None:
-    """lookup_prices for each card and provider named."""
+    """``lookup_prices`` for each card and provider named, as ``part`` of the answer: three cards, four providers at
+    most.
+    """
     state = d.state
     asked = {name: state.get(name) for name in ("region", "billing", "hours", "gpu_hours", "since")}
     if asked["hours"] is None and asked["gpu_hours"] is None:

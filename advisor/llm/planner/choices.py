@@ -29,7 +29,7 @@ def _named(name: str) -> re.Pattern[str]:
 
 
 def choice_of(turn: Slots) -> Pair | None:
-    """The choice that a message asks about, or None."""
+    """The choice between two ways that a message asks about; None where it asks about none."""
     lower = turn.lower
     if grammar.seen("reshard", lower):
         return _RESHARD

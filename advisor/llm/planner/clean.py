@@ -76,7 +76,7 @@ def redact(text: str) -> tuple[str, int]:
 
 
 def clean(text: str) -> Cleaned:
-    """Split a message. Never raises, whatever the bytes."""
+    """Split a message into the asker's words and what was pasted, without secrets. Never raises, whatever the bytes."""
     cut = len(text) > MAX_PROSE + MAX_LOG
     if cut:
         text = text[: MAX_PROSE + MAX_LOG // 2] + "\n" + text[-MAX_LOG // 2 :]

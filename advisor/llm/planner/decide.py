@@ -76,7 +76,7 @@ ACTIONS: dict[str, Action] = {}
 
 
 def action(*goals: str) -> Callable[[Action], Action]:
-    """Register what to do for these goals."""
+    """Register the decorated function as what to do for these goals; a later one of the same goal replaces it."""
 
     def register(do: Action) -> Action:
         ACTIONS.update(dict.fromkeys(goals, do))
@@ -108,7 +108,7 @@ class Decider:
         self.whole = False  # what was planned answers all that was asked
 
     def plan(self) -> Plan:
-        """The whole decision."""
+        """The whole decision: the goals' actions in order, then premises to correct and articles; each call once."""
         model = self.state.model
         wrong = tuple(premises(self.turn))
         computed = model is not None and model.kind in COMPUTED
@@ -163,7 +163,7 @@ class Decider:
     # Building calls -------------------------------------------------------------------------------------------------
 
     def go(self, goal: str) -> None:
-        """Do another goal's action as part of this one."""
+        """Do another goal's action as part of this one. Raises KeyError for a goal without one."""
         ACTIONS[goal](self)
 
     def add(self, tool: str, arguments: dict[str, Any], part: Part = "main", about: str = "") -> None:
@@ -297,7 +297,7 @@ class Decider:
         return [self.stand_in] if self.stand_in else []
 
     def card(self, default: str | None = None) -> str | None:
-        """The first card, or ``default``."""
+        """The first card as a tool argument, or ``default`` where no known card or memory size was named."""
         cards = self.cards()
         return cards[0] if cards else default
 
@@ -321,7 +321,7 @@ class Decider:
 
 
 def billions(size: str) -> float:
-    """Billions of parameters of a size such as 7B, 350M or 1T."""
+    """Billions of parameters of a size such as 7B, 350M or 1T. The last letter must be one of these three."""
     return number(size[:-1]) * {"M": 1e-3, "B": 1.0, "T": 1e3}[size[-1]]
 
 

@@ -21,7 +21,7 @@ _SPACE = re.compile(r" \??(?![^\[\]]{0,60}\])")  # a space outside a character c
 
 @lru_cache(maxsize=16)
 def data(name: str) -> dict[str, Any]:
-    """One grammar file, parsed."""
+    """One grammar file by its name without ending, parsed; read once a process. Raises OSError for no such file."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     text = (_FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
     return cast(dict[str, Any], yaml.load(text, Loader=loader))  # the C twin of safe_load
@@ -44,7 +44,7 @@ def pattern(fragments: Iterable[str]) -> str:
 
 @lru_cache(maxsize=64)
 def matcher(file: str, key: str) -> re.Pattern[str]:
-    """The compiled list ``key`` of a grammar file."""
+    """The list ``key`` of a grammar file as one compiled alternation over lower-cased text."""
     return re.compile(pattern(data(file)[key]))
 
 
@@ -65,7 +65,7 @@ def found(file: str, key: str, text: str) -> Iterator[tuple[str, re.Match[str]]]
 
 
 def first(file: str, key: str, text: str) -> str | None:
-    """The first value of a mapping that ``text`` names."""
+    """The first value, in reading order, of a mapping that lower-cased ``text`` names; None for none."""
     return next((value for value, _match in found(file, key, text)), None)
 
 

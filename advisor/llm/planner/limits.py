@@ -21,7 +21,7 @@ def ladder(d: Decider, limit: Limit, argument: str, values: tuple[Any, ...], **e
 
 
 def in_time(d: Decider, card: str) -> None:
-    """The fewest of a card that finish by the deadline."""
+    """The fewest of a card that finish by the deadline: runs on six counts, doubling, held against its hours."""
     hours = float(d.state.get("deadline_hours"))
     limit = Limit("run_hours", hours, "the deadline")
     method = d.method() or run_methods(d)[0]
@@ -44,7 +44,7 @@ def _counts_around(d: Decider, card: str, hours: float) -> tuple[int, ...]:
 
 
 def tokens_in_time(d: Decider, card: str) -> None:
-    """The most tokens that a count of cards sees in a time."""
+    """The most tokens that a count of cards sees in the hours given: runs from 100M to 1T tokens."""
     limit = Limit("run_hours", float(d.state.get("deadline_hours") or d.state.get("hours")), "the time")
     values = ("100M", "300M", "1B", "3B", "10B", "30B", "100B", "300B", "1T")
     count = d.count_of(card) or default_count(d)
@@ -52,7 +52,7 @@ def tokens_in_time(d: Decider, card: str) -> None:
 
 
 def tokens_for_money(d: Decider, card: str) -> None:
-    """The most tokens that a budget buys."""
+    """The most tokens that a budget (USD) buys: runs over rising tokens, held against it."""
     budget = _budget(d)
     limit = Limit("run_cost", budget, "the budget")
     values: tuple[str, ...] = ("3M", "10M", "30M", "100M", "300M", "1B", "3B", "10B", "30B")

@@ -52,7 +52,7 @@ def tokens(text: str) -> list[tuple[int, int, str]]:
 
 
 def overlaps(span: Span, taken: Iterable[Span]) -> bool:
-    """Whether a piece of text was read already."""
+    """Whether any character of ``span`` (start, end) lies in one of ``taken``."""
     return any(span[0] < end and start < span[1] for start, end in taken)
 
 

@@ -33,7 +33,7 @@ class Planner:
     name = "planner"
 
     def reply(self, request: ModelRequest) -> Iterator[ModelEvent]:
-        """The next step of the conversation."""
+        """The next step of the conversation: its tool calls, or once their results are there the answer."""
         said, results = _split(request.messages)
         state, turn, goals, context = _read(tuple(said[-MAX_TURNS:]), request.now)
         plan = decide(state, turn, goals, context, tuple(tool.name for tool in request.tools))

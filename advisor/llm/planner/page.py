@@ -16,22 +16,22 @@ class Page:
         self.text = text
 
     def blank(self, start: int, end: int) -> None:
-        """Forget a piece."""
+        """Forget the characters from ``start`` to ``end``; positions of the rest stay as they are."""
         self.text = self.text[:start] + READ * (end - start) + self.text[end:]
 
     def has(self, name: str) -> re.Match[str] | None:
-        """The first match of a named pattern, kept."""
+        """The first match of a named pattern, left to be read again; None for none."""
         return grammar.named(name).search(self.text)
 
     def take(self, name: str, section: str = "patterns", index: int = 0) -> re.Match[str] | None:
-        """The first match of a named pattern, forgotten."""
+        """The first match of a named pattern, forgotten so that nothing reads it twice; None for none."""
         match = grammar.named(name, section, index).search(self.text)
         if match:
             self.blank(*match.span())
         return match
 
     def all(self, name: str) -> list[re.Match[str]]:
-        """Every match of a named pattern, kept."""
+        """Every match of a named pattern in reading order, left to be read again."""
         return list(grammar.named(name).finditer(self.text))
 
 
@@ -64,13 +64,13 @@ def number(text: str) -> float:
 
 
 def scaled(digits: str, suffix: str | None) -> float:
-    """A count such as 20B, 41k, 1.5 trillion, 200亿."""
+    """A count from digits and a scale: 20B, 41k, 1.5 trillion, 200亿. An unknown scale counts as one."""
     scale = grammar.data("numbers")["scales"].get((suffix or "").strip().rstrip("."), 1.0)
     return number(digits) * float(scale)
 
 
 def number_word(text: str) -> int | None:
-    """A whole number from digits or a number word of the grammar."""
+    """A whole number of at least 1 from digits or a number word of the grammar; None for anything else."""
     if text.isdecimal():
         return int(text[:9])
     table = grammar.data("numbers")

@@ -35,12 +35,12 @@ _ENDLESS = re.compile(r"\d[\d.,_']{24,}")
 
 
 def parse(message: str) -> Slots:
-    """The slots of one message. Never raises on any text."""
+    """The slots of one message, as typed or pasted. Never raises on any text."""
     return read(clean(message))
 
 
 def read(cleaned: Cleaned) -> Slots:
-    """The slots of a cleaned message."""
+    """The slots of a cleaned message: spans are read in a fixed order, each character once."""
     # A count's "x" becomes a sign of its own, and a line's end a border that no pattern reads across.
     flat = _X_COUNT.sub(" x ", _COUNT_X.sub(r"\1×", cleaned.lower)).replace("\n", " ; ")
     flat = _B_BETWEEN.sub(r"\1.\2b", flat)

@@ -27,7 +27,7 @@ def _named(name: str) -> re.Pattern[str]:
 
 
 def premises(turn: Slots) -> list[Premise]:
-    """The premises of one message that the tables contradict."""
+    """The premises of one message that the tables contradict: memory, bandwidth, rates and links of cards."""
     found: list[Premise] = []
     told = grammar.seen("tflops_each", turn.lower)  # a speed that was measured, not the card's peak
     for mention in turn.gpus:

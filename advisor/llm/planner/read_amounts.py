@@ -77,7 +77,7 @@ def _is_length(thousands: str) -> bool:
 
 
 def read_shares(page: Page, values: dict[str, Any]) -> None:
-    """MFU, utilisation, idle share, tax and years."""
+    """MFU, utilisation, idle share and tax as shares of 1, watts, and years, into ``values``."""
     match = page.take("mfu")
     if match:
         value = float(match[1] or match[2] or match[3])
@@ -134,7 +134,7 @@ def read_memory(page: Page, values: dict[str, Any]) -> None:
 
 
 def read_times(page: Page, values: dict[str, Any]) -> None:
-    """A duration, a stock of GPU-hours or a deadline."""
+    """A duration, a stock of GPU-hours or a deadline into ``values``, in hours; a day as a ``Due``."""
     weekday = _between_weekdays(page)
     if weekday:
         values["deadline_hours"] = weekday
@@ -198,7 +198,7 @@ def _between_weekdays(page: Page) -> float | None:
 
 
 def read_versions(page: Page, values: dict[str, Any]) -> None:
-    """Driver, CUDA and torch versions."""
+    """Driver, CUDA and torch versions, as dotted text, into ``values``."""
     for name, index in grammar.names("versions"):
         match = page.take(name, "versions", index)
         if not match:
@@ -221,7 +221,7 @@ def _dotted(tag: str) -> str:
 
 
 def read_log(log: str, values: dict[str, Any]) -> None:
-    """The card's size and the versions that a pasted log shows."""
+    """The card's size (GiB) and the versions that a pasted log shows, where the words state none."""
     total = grammar.named("log_capacity").search(log)
     if total:
         values.setdefault("log_capacity_gib", float(total[1]))

@@ -121,7 +121,7 @@ def read_variants(page: Page, values: dict[str, Any]) -> None:
 
 
 def read_data_set(page: Page, values: dict[str, Any]) -> None:
-    """Rows, hours of audio, passes and steps."""
+    """Rows, hours of audio, passes and steps of a data set, as counts, into ``values``."""
     match = page.take("samples")
     if match:
         values["samples"] = int(min(scaled(match[1], match[2]), 1e15))

@@ -31,7 +31,7 @@ class Due:
 
 
 def read_due(page: Page) -> Due | None:
-    """The first day that the message gives as a deadline."""
+    """The first day that the message gives as a deadline, forgotten from the page; None for none."""
     for name, reader in (("due_date", _date), ("due_weekday", _weekday), ("due_word", _word)):
         for match in page.all(name):
             found = reader(match)

@@ -48,7 +48,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def find_gpus(text: str) -> list[GpuMention]:
-    """Every card that lower-cased ``text`` names, in order."""
+    """Every card that lower-cased ``text`` names, in reading order, with its count; unknown ones among them."""
     taken: list[Span] = []
     found: list[GpuMention] = []
 
@@ -119,7 +119,7 @@ def find_machines(text: str) -> list[tuple[GpuMention, str]]:
 
 
 def count_before(text: str, start: int) -> Head | None:
-    """The count that stands right before ``start``."""
+    """The count, and nodes where named, that stand right before ``start``; None where none does."""
     match = _pattern("count_before").search(text[max(0, start - 40) : start])
     count = number_word(match["count"]) if match else None
     if not match or count is None or count >= _MOST_CARDS:

@@ -34,7 +34,7 @@ def read_networks(page: Page, values: dict[str, Any]) -> None:
 
 
 def read_links(page: Page, values: dict[str, Any]) -> None:
-    """Named links and quoted rates."""
+    """Named links inside and between machines, and quoted rates (GB/s), into ``values``."""
     found = [(value, match) for value, match in grammar.found("names", "links", page.text)]
     for name, value in (("infiniband", "InfiniBand"), ("ethernet", "Ethernet"), ("efa", "EFA"), ("pcie", "PCIe")):
         found += [(value, match) for match in page.all(name)]
@@ -121,7 +121,7 @@ def read_count_pair(page: Page, values: dict[str, Any]) -> None:
 
 
 def read_nodes(page: Page, values: dict[str, Any], gpus: list[GpuMention]) -> None:
-    """Nodes, and the GPUs in each where they were named together."""
+    """Nodes, and the GPUs in each where they were named together, as counts into ``values``."""
     if "n_nodes" in values:
         return
     out_of = page.has("of_nodes")

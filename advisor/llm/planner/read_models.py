@@ -27,7 +27,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def find_models(text: str) -> list[ModelMention]:
-    """Every model that lower-cased ``text`` names, in order."""
+    """Every model that lower-cased ``text`` names, in reading order: known, of the hub, unknown, or a bare size."""
     finder = _Finder(text)
     finder.closed()
     finder.hub_ids()

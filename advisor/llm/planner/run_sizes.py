@@ -50,7 +50,7 @@ def fitting_count(d: Decider, card: str, method: str | None = None) -> int:
 
 
 def billions_of(mention: ModelMention | None) -> float:
-    """Billions of parameters; 7 where nothing says."""
+    """Billions of parameters of a mention; 7 where neither name nor size says."""
     if mention is not None and mention.kind == "known" and mention.argument:
         return load_model(mention.argument).total_params / 1e9
     size = mention.size if mention is not None else None

@@ -35,7 +35,7 @@ class Slots:
     subject: str = ""  # the last message of the conversation that asked for something
 
     def get(self, name: str, default: Any = None) -> Any:
-        """A scalar slot."""
+        """A scalar slot by its name; ``default`` where it was not stated."""
         return self.values.get(name, default)
 
     def topic(self) -> str:

@@ -102,7 +102,7 @@ def _runs_table(runs: list[Outcome]) -> str:
 
 
 def cards_of(outcome: Outcome) -> str:
-    """The cards of a call in words: "8× H100-SXM5"."""
+    """The cards of a call in words: "8× H100-SXM5"; one where it names no count."""
     return f"{outcome.call.arguments.get('n_gpus', 1)}× {outcome.call.arguments.get('gpu')}"
 
 

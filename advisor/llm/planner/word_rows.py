@@ -25,7 +25,7 @@ def _tokens_of(outcome: Outcome) -> str:
 
 
 def ladder_words(rungs: list[Outcome], language: str, limit: Limit | None) -> list[str]:
-    """Where a rising row of estimates stops, or begins, to fit."""
+    """Where a rising row of estimates stops, or begins, to fit, a line a rung; by the card's memory without a limit."""
     name = limit.fact if limit else "peak_per_gpu"
     rungs = [o for o in rungs if o.ref(name)]
     if not rungs:
