@@ -19,7 +19,7 @@ from advisor.llm.planner.limits import (
 )
 from advisor.llm.planner.mentions import COMPUTED
 from advisor.llm.planner.plan import Part
-from advisor.llm.planner.run_sizes import default_count, run_methods
+from advisor.llm.planner.run_sizes import default_count, fitting_count, run_methods
 
 _FOR_A_DESK = ["RTX-3090", "RTX-4060-Ti-16GB", "RTX-4090", "RTX-5090"]  # what people buy, from small to large
 # Counts to try, by about how many are needed.
@@ -194,7 +194,9 @@ def _rank(d: Decider) -> None:
 
 def _compare_usual(d: Decider) -> None:
     """One line beside a ranking: the run on the card that most people name."""
-    arguments = with_method(d.workload("estimate_run", gpu=_COMMON_CARDS[0]), run_methods(d)[-1])
+    card, method = _COMMON_CARDS[0], run_methods(d)[-1]
+    count = d.state.get("n_gpus") or fitting_count(d, card, method)
+    arguments = with_method(d.workload("estimate_run", gpu=card, n_gpus=count), method)
     d.add("estimate_run", arguments, "line", "compare_usual")
 
 
