@@ -171,6 +171,20 @@ def test_a_purchase_without_a_price_says_the_most_that_it_may_cost(desk: Desk) -
     assert got.status == "answered"
 
 
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("Xid 79 on one of our H100s", "Xid catalogue"),
+        ("FSDP hangs at checkpoint save, 70b on 16 h100", "every rank must enter it"),
+        ("all ranks hang at the first all_reduce", "one rank waits for a collective"),
+    ],
+)
+def test_a_failure_leads_with_its_usual_cause(desk: Desk, question: str, words: str) -> None:
+    got = ask(desk, question)
+    assert words in lead(got)
+    assert [call.name for call in got.tool_calls] == ["search_knowledge"]
+
+
 def test_a_run_that_was_told_with_its_hours_is_billed_by_them(desk: Desk) -> None:
     got = ask(desk, "our 70b full run took 25 hours on 32 A10G at aws. what did we pay?")
     assert [call.name for call in got.tool_calls] == ["lookup_prices"]

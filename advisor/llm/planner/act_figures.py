@@ -97,9 +97,13 @@ def rack(d: Decider) -> None:
     d.whole = True
 
 
+_FAILURES = ("xid", "hang_saving", "hang_anywhere")  # patterns, and the sentences of the same names
+
+
 @action("failure")
 def failure(d: Decider) -> None:
-    """A hang, an exit code or an Xid: what is known of it; no sum says why."""
+    """A hang, an exit code or an Xid: the usual cause in a line, and what is known of it; no sum says why."""
+    d.notes += [name for name in _FAILURES if grammar.named(name, "asked").search(d.turn.lower)][:1]
     d.know("main", explained=True)
 
 
