@@ -20,6 +20,8 @@ from advisor.llm.planner.parse import parse
         ("half a million rows", "en", "0.5 million rows"),
         ("all seventy-two", "en", "all 72"),
         ("four-bit", "en", "4 bit"),
+        ("50 thousand samples, twenty thousand more", "en", "50 thousand samples, 20000 more"),
+        ("cuda eleven seven", "en", "cuda 11.7"),
         ("inside of a day and a half", "en", "inside of 1.5 day"),
         ("five and a half days", "en", "5.5 days"),
         ("llama three point one", "en", "llama 3.1"),
@@ -74,3 +76,15 @@ def _words(number: int) -> str:
         return tens[ten - 2] + (f"-{small.split()[one]}" if one else "")
     hundreds, rest = divmod(number, 100)
     return f"{small.split()[hundreds]} hundred" + (f" and {_words(rest)}" if rest else "")
+
+
+@pytest.mark.parametrize(
+    ("said", "slot", "value"),
+    [
+        ("8b model / half a billion tokens / lora / one H100", "tokens", 0.5e9),
+        ("three epochs over 50 thousand samples of a 7B lora", "samples", 50_000),
+        ("lora 7b on sixty thousand rows", "samples", 60_000),
+    ],
+)
+def test_amounts_in_words_reach_their_slot(said: str, slot: str, value: float) -> None:
+    assert parse(said).get(slot) == value

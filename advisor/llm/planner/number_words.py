@@ -31,11 +31,14 @@ def digits(text: str, language: str) -> str:
         kept.append(match[0])
         return _KEPT.format(len(kept) - 1)
 
-    read = alpha2digit(_kept(code).sub(keep, text), code)
+    read = alpha2digit(_kept(code).sub(keep, _SCALED.sub(keep, text)), code)
+    read = _VERSION.sub(r"\1.\2", read)
     return _AND_A_HALF.sub(_and_a_half, re.sub(r"\x1e(\d+)\x1e", lambda match: kept[int(match[1])], read))
 
 
 _ARTICLE = re.compile(r"(?<![a-z])an? (?=hundred|thousand)")  # "a hundred" is one number, not "a" and 100
+_SCALED = re.compile(r"(?<=\d)\s?(?:thousand|hundred|tausend|hundert|mille|mila|mil|duizend|honderd)(?![a-z])")
+_VERSION = re.compile(r"((?<=cuda )1\d) (\d)(?![\d.])")  # "cuda eleven seven"
 _BITS = re.compile(r"(?<=[a-z])-(?=bits?(?![a-z]))")  # "four-bit"
 _SHARES = {"half": "0.5", "quarter": "0.25"}
 _HALF = re.compile(r"(?<![\w.])(?:a )?(half|quarter)(?: of)? an? (?=million|billion|trillion)")
