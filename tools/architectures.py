@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from typing import Any
 
-from knowledge.models import find_model
+from knowledge.models import all_models, find_model
 from knowledge.types import Architecture, Moe
 from tools.errors import BadValue, MissingValue, UnknownName
 from tools.result import Assumption
@@ -15,6 +16,7 @@ from tools.units import parse_count
 _BARE_SIZE = re.compile(
     r"^\s*~?(\d+(?:\.\d+)?)\s*([kmbt])(?:illion)?\s*(?:params?|parameters|model)?\s*$", re.IGNORECASE
 )
+_BARE_MOE = re.compile(r"^\s*~?(\d{1,5}(?:\.\d{1,3})?)\s?B[\s\-]?A(\d{1,4}(?:\.\d{1,3})?)B\s*$", re.IGNORECASE)
 MAX_PARAMS = 1e14  # beyond a hundred trillion nothing here has been checked
 
 # Shapes of dense decoders by size, read off the Llama family (Llama-2 and 3 papers, table of sizes) and the Pythia
@@ -49,6 +51,9 @@ def resolve_architecture(model: str | dict[str, Any], field: str = "model") -> t
     bare = _BARE_SIZE.fullmatch(text)
     if bare:
         return from_parameters({"params_b": float(parse_count(bare[1] + bare[2])) / 1e9}, field)
+    mixture = _BARE_MOE.fullmatch(text)
+    if mixture and not known_model(text):
+        return _mixture_of(float(mixture[1]) * 1e9, float(mixture[2]) * 1e9, field)
     match = find_model(text, field)
     notes = []
     if match.note:
@@ -113,6 +118,44 @@ def from_parameters(given: dict[str, Any], field: str = "model") -> tuple[Archit
     why = f"typical dense decoder of {total / 1e9:g}B: {layers} layers, hidden {hidden}, {heads} heads ({kv_heads} kv)"
     if given.get("n_experts"):
         arch, why = _as_moe(arch, given, total, field)
+    return arch, [Assumption(name="architecture", value=arch.id, why=why, argument=field)]
+
+
+def _mixture_of(total: float, active: float, field: str) -> tuple[Architecture, list[Assumption]]:
+    """A mixture of experts of so many parameters in all and for each token ("67B-A2B"), shaped as the nearest held one.
+
+    Its experts' width follows from the two: total - active = 3 x hidden x width x layers x (experts - experts a token).
+    Raises BadValue where a token has as many parameters as there are.
+    """
+    if not 0 < active < total:
+        raise BadValue(
+            "out_of_range",
+            f"Of {total / 1e9:g}B parameters {active / 1e9:g}B cannot be active for a token.",
+            field=field,
+            hint="Name the whole first: 30B-A3B has 3B active.",
+        )
+    near = min(
+        (arch for arch in all_models() if arch.moe and arch.moe.experts_per_token and arch.n_layers),
+        key=lambda arch: (
+            abs(math.log(arch.total_params / total))
+            + abs(math.log(arch.active_params / arch.total_params * total / active))
+        ),
+    )
+    assert near.moe is not None
+    experts, top_k = near.moe.n_experts, near.moe.experts_per_token
+    layers, hidden = near.n_layers or 1, near.hidden_size or 1
+    width = (total - active) / (3 * hidden * layers * (experts - top_k))
+    heads, kv_heads = near.n_heads, near.n_kv_heads
+    if not heads or hidden % heads:  # the sums below take heads of hidden / heads values
+        heads = kv_heads = None
+    shape = {
+        "n_layers": layers, "hidden_size": hidden, "n_heads": heads, "n_kv_heads": kv_heads,
+        "vocab_size": near.vocab_size, "n_experts": experts, "experts_per_token": top_k,
+        "expert_ffn": max(64, round(width / 64) * 64),
+    }  # fmt: skip
+    arch, _notes = from_parameters({"params_b": total / 1e9, "active_params_b": active / 1e9, **shape}, field)
+    why = f"{active / 1e9:g}B active; layers, hidden size and experts as {near.id}, experts' width to match"
+    arch = replace(arch, id=f"{total / 1e9:g}B mixture of experts, {active / 1e9:g}B active")
     return arch, [Assumption(name="architecture", value=arch.id, why=why, argument=field)]
 
 

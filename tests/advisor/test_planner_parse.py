@@ -53,6 +53,9 @@ def test_cards_and_counts(text: str, card: str, count: int) -> None:
         ("un modèle de 7 milliards de paramètres", "7B"),
         ("700亿参数的模型", "70B"),
         ("ein Modell mit 7 Milliarden Parametern", "7B"),
+        ("a 67b-a2b moe on 10T tokens", "67B-A2B"),
+        ("pretrain 200B A20B", "200B-A20B"),
+        ("qwen3 30b-a3b full ft", "Qwen/Qwen3-30B-A3B"),
     ],
 )
 def test_models_and_sizes(text: str, model: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from knowledge.errors import InputProblem
@@ -69,3 +69,22 @@ def test_what_cannot_be_names_its_field(given_input: dict[str, object], field: s
     with pytest.raises(InputProblem) as caught:
         resolve(WorkloadInput.model_validate(given_input))
     assert caught.value.field == field
+
+
+@settings(deadline=None)
+@given(st.floats(2, 2000), st.floats(0.02, 0.9))
+def test_a_mixture_named_by_its_sizes_has_them(total_b: float, share: float) -> None:
+    name = f"{total_b:.1f}B-A{max(0.1, total_b * share):.1f}B"
+    arch, notes = resolve_architecture(name)
+    total, active = (float(part.strip("AB")) * 1e9 for part in name.split("-"))
+    assert (arch.total_params, arch.active_params) == (pytest.approx(total), pytest.approx(active))
+    assert arch.moe is not None
+    spare = arch.moe.n_experts - arch.moe.experts_per_token
+    width = (total - active) / (3 * (arch.hidden_size or 0) * (arch.n_layers or 0) * spare)
+    assert arch.moe.expert_ffn == pytest.approx(width, abs=64)
+    assert notes[0].value == arch.id
+
+
+def test_a_mixture_cannot_use_more_than_it_has() -> None:
+    with pytest.raises(InputProblem, match="cannot be active"):
+        resolve_architecture("3B-A30B")

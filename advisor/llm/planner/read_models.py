@@ -117,6 +117,9 @@ class _Finder:
             self.add(_resolve(match[0], match.start(), match[2] + match[3]), match.end())
 
     def sizes(self) -> None:
+        for match in _pattern("mixture").finditer(self.text):  # "67b-a2b": so much in all, so much for a token
+            label = f"{match[1]}B-A{match[2]}B"
+            self.add(ModelMention(match[0], "size", label, match.start(), size=f"{match[1]}B"), match.end())
         for match in _pattern("two_sizes").finditer(self.text):
             if self.free(match):
                 self.found += [
