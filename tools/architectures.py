@@ -145,13 +145,11 @@ def _mixture_of(total: float, active: float, field: str) -> tuple[Architecture, 
     experts, top_k = near.moe.n_experts, near.moe.experts_per_token
     layers, hidden = near.n_layers or 1, near.hidden_size or 1
     width = (total - active) / (3 * hidden * layers * (experts - top_k))
-    heads, kv_heads = near.n_heads, near.n_kv_heads
-    if not heads or hidden % heads:  # the sums below take heads of hidden / heads values
-        heads = kv_heads = None
+    square = bool(near.n_heads) and hidden % near.n_heads == 0  # the sums below take heads of hidden / heads values
     shape = {
-        "n_layers": layers, "hidden_size": hidden, "n_heads": heads, "n_kv_heads": kv_heads,
-        "vocab_size": near.vocab_size, "n_experts": experts, "experts_per_token": top_k,
-        "expert_ffn": max(64, round(width / 64) * 64),
+        "n_layers": layers, "hidden_size": hidden, "n_heads": near.n_heads if square else None,
+        "n_kv_heads": near.n_kv_heads if square else None, "vocab_size": near.vocab_size,
+        "n_experts": experts, "experts_per_token": top_k, "expert_ffn": max(64, round(width / 64) * 64),
     }  # fmt: skip
     arch, _notes = from_parameters({"params_b": total / 1e9, "active_params_b": active / 1e9, **shape}, field)
     why = f"{active / 1e9:g}B active; layers, hidden size and experts as {near.id}, experts' width to match"
