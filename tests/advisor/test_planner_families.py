@@ -26,6 +26,18 @@ FAMILIES = {
         "每步45秒，7B lora，单张4090，batch 4，正常吗",
         "8b fft on 8 a100s gives 150 tflops per gpu, is this good",
     ],
+    ("check_speed", "a bus bandwidth judged"): [
+        "all_reduce_perf between two 8-gpu a100 boxes: busbw 9.84 GB/s. four 200 gig roce nics in each. way too low?",
+        "300 nodes, 8 H100 + 4 IB each, busbw peaks at 14GB/s. script wrong?",
+        "nccl-tests busbw of 480 GB/s on 8xH100, fine?",
+        "8xA100, 8*100 gbps nic roce, two boxes, nccl-tests says 600Gbps. expected?",
+        "bus bandwidth 42 GB/s over 2 nodes of 8 h200 with NDR, all_gather_perf. ok?",
+        "rccl-tests shows 310 GB/s on 8 MI300X, normal?",
+        "nccl test on two 4090s: 6.5 GB/s busbw, can that be",
+        "we see busbw=77 GB/s across 2 p4d.24xlarge, good?",
+        "nccl-tests auf 2x8 H100 mit InfiniBand: busbw 190 GB/s, ist das normal?",
+        "16 h100 nccl-tests all_reduce busbw 45 GB/s, 8 nics per node, is sharp broken",
+    ],
     ("estimate_run", "a run time or a bar judged"): [
         "qwen 7b lora on a 4090, tqdm says 61 hours for 40k samples, is that right?",
         "the progress bar shows 12 days for 13b full on 8 a100, 200M tokens. normal?",

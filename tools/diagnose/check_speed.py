@@ -6,16 +6,18 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
+from tools.diagnose.busbw import Test, say_busbw
 from tools.diagnose.speed_words import Findings, Measured, say_scaling, say_speed, say_utilisation
 from tools.errors import BadValue, MissingValue
-from tools.network.inputs import ClusterInput, read_cluster
+from tools.network.collectives import Op
+from tools.network.inputs import ClusterInput, read_cluster, read_links
 from tools.registry import tool
-from tools.result import ToolResult
+from tools.result import Assumption, ToolResult
 from tools.throughput import estimate_throughput, software_of
 
 _OWN = frozenset(
     {"measured_mfu", "tokens_per_second", "tokens_per_second_per_gpu", "step_seconds", "gpu_utilisation", "speedup",
-     "from_gpus", "tflops_per_gpu"}
+     "from_gpus", "tflops_per_gpu", "busbw_gb_per_s", "collective", "message_bytes"}
 )  # fmt: skip
 
 
@@ -33,6 +35,14 @@ class CheckSpeedInput(ClusterInput):
     gpu_utilisation: float | None = Field(default=None, ge=0, le=1, description="What nvidia-smi shows, 0-1.")
     speedup: float | None = Field(default=None, gt=0, le=100_000, description="Speed on n_gpus over that on from_gpus.")
     from_gpus: int | None = Field(default=None, ge=1, description="GPUs that the speed-up is measured against.")
+
+    busbw_gb_per_s: float | None = Field(
+        default=None, gt=0, le=1e5, description="Bus bandwidth that nccl-tests printed, GB/s; needs no model."
+    )
+    collective: Op = Field(default="all_reduce", description="What nccl-tests ran, with busbw_gb_per_s.")
+    message_bytes: float = Field(
+        default=4 * 2**30, gt=0, le=1e15, description="Size of that test's message.", json_schema_extra={"unit": "B"}
+    )
 
     @field_validator("measured_mfu", "gpu_utilisation", mode="before")
     @classmethod
@@ -58,16 +68,19 @@ class CheckSpeedResult(ToolResult):
     examples=[
         {"model": "13B", "gpu": "A100", "n_gpus": 128, "measured_mfu": 0.32},
         {"speedup": 1.3, "from_gpus": 8, "n_gpus": 16},
+        {"busbw_gb_per_s": 9.8, "gpu": "A100", "n_gpus": 16, "inter_link": "RoCE 200", "nics_per_node": 4},
     ],
 )
 def check_speed(given: CheckSpeedInput) -> CheckSpeedResult:
-    """Is this MFU, tokens/s, GPU utilisation or speed-up normal, and what holds it back?
+    """Is this MFU, tokens/s, GPU utilisation, speed-up or bus bandwidth normal, and what holds it back?
 
     MFU = tokens/s x model FLOPs a token / (GPUs x dense peak), compared with the modelled one and its range; scaling
     efficiency = speed-up / ratio of GPUs, the part that does not scale by Amdahl. Not seen: the data loader, other jobs
     on the machines, throttling: it says how to look for them. Raises MissingValue without model and utilisation, and
     for a speed-up without both counts; BadValue for a speed above the chip's peak.
     """
+    if given.busbw_gb_per_s is not None:
+        return _links(given, given.busbw_gb_per_s * 1e9)
     if given.speedup is not None:
         return _scaling(given)
     if given.model is None:
@@ -85,6 +98,22 @@ def check_speed(given: CheckSpeedInput) -> CheckSpeedResult:
     seen = _measured(given, job.tokens_per_step, job.n_gpus, speed.model_flops_per_token, speed.peak_flops)
     result = CheckSpeedResult(assumptions=list(cluster.assumptions), expected_mfu=speed.mfu, measured_mfu=seen.mfu)
     result.judgement = say_speed(result, Findings(cluster, speed, software), seen)
+    return result
+
+
+def _links(given: CheckSpeedInput, seen: float) -> CheckSpeedResult:
+    gpu, fabric, count, assumed = read_links(given)
+    if count < 2:
+        raise BadValue(
+            "out_of_range", "One GPU has nobody to exchange with.", field="n_gpus", candidates=["8", "16"]
+        )  # fmt: skip
+    result = CheckSpeedResult(assumptions=assumed)
+    if "message_bytes" not in given.model_fields_set:
+        why = "large messages show bandwidth; nccl-tests' -e sets it"
+        note = Assumption(name="message_bytes", value=given.message_bytes, unit="B", why=why, argument="message_bytes")
+        result.assumptions.append(note)
+    ports = given.nics_per_node or min(fabric.gpus_per_node, count)
+    result.judgement = say_busbw(result, Test(given.collective, seen, given.message_bytes, count, ports), gpu, fabric)
     return result
 
 

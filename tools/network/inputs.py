@@ -96,6 +96,22 @@ def read_cluster(given: ClusterInput, extra: frozenset[str] = frozenset(), choos
     return Cluster(job, gpu, fabric, software_of(given.framework, given.software), tuple(notes))
 
 
+def read_links(given: ClusterInput) -> tuple[Gpu, Fabric, int, list[Assumption]]:
+    """The card, its links and how many GPUs, for a test that runs no model. Raises InputProblem for names not held and
+    counts that do not fill the machines.
+    """
+    machine = _instance(given.instance)
+    gpu, assumed = _gpu(given.gpu, machine)
+    count = given.n_gpus or _count(given, gpu, machine)
+    if given.n_gpus is None:
+        assumed.append(Assumption(name="n_gpus", value=count, unit="GPUs", why="no count was given", argument="n_gpus"))
+    fabric, links = fabric_for(
+        gpu, count, given.gpus_per_node, given.intra_link, given.inter_link,
+        f"{machine.provider} {machine.instance_type}" if machine else None, given.nics_per_node,
+    )  # fmt: skip
+    return gpu, fabric, count, [*assumed, *links]
+
+
 def _instance(name: str | None) -> Instance | None:
     return find_instance(name).value if name else None
 

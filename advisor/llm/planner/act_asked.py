@@ -9,6 +9,7 @@ from advisor.llm.planner.act_memory import methods_of, with_method
 from advisor.llm.planner.asked import change_of, scaling_of, speed_told
 from advisor.llm.planner.decide import TOPICS, Decider, action
 from advisor.llm.planner.run_sizes import fitting_count, run_methods
+from advisor.llm.planner.told import busbw_told
 
 _COMMON_CARD = "H100-SXM5"
 _CURRENCIES = ("USD", "EUR", "GBP")
@@ -79,6 +80,29 @@ def check_speed(d: Decider) -> None:
     if told.keys() <= {"gpu_utilisation"}:  # which says little: the article comes first
         d.know("side")
     d.add("check_speed", {**arguments, **told})
+    d.know("side")
+
+
+@action("check_busbw")
+def check_busbw(d: Decider) -> None:
+    """The bus bandwidth of a test against what the links should give, and what is known of the test."""
+    card = d.card()
+    arguments = {
+        "gpu": card,
+        "n_gpus": d.count_of(card) or d.state.get("n_gpus"),
+        **{name: d.state.get(name) for name in ("gpus_per_node", "inter_link", "intra_link", "instance")},
+        **busbw_told(d.turn),
+    }
+    count = arguments["n_gpus"]
+    if (
+        count
+        and arguments["inter_link"]
+        and "nodes" in d.turn.cues
+        and not d.state.get("n_nodes")
+        and count <= _FULL_MACHINE
+    ):
+        arguments |= {"gpus_per_node": count, "n_gpus": 2 * count}  # the count was of each of two boxes
+    d.add("check_speed", {name: value for name, value in arguments.items() if value is not None})
     d.know("side")
 
 

@@ -14,7 +14,7 @@ from advisor.llm.planner.choices import choice_of
 from advisor.llm.planner.mentions import COMPUTED
 from advisor.llm.planner.page import number_word
 from advisor.llm.planner.slots import Slots
-from advisor.llm.planner.told import hours_told, step_seconds, tells_time, times_by_count
+from advisor.llm.planner.told import busbw_told, hours_told, step_seconds, tells_time, times_by_count
 
 _FACTORS = (("doubl", 2.0), ("twice", 2.0), ("2x", 2.0), ("tripl", 3.0), ("quadrupl", 4.0), ("hal", 0.5))
 _KNOBS = (
@@ -46,6 +46,8 @@ def asked_of(turn: Slots, state: Slots) -> str:
     """The goal that the words of the last message name outright, or ""."""
     if turn.log or ("oom" in turn.cues and grammar.seen("how_to_split", turn.lower) is None):
         return ""
+    if turn.gpus and busbw_told(turn):
+        return "check_busbw"
     if scaling_of(turn) is not None:
         return "check_scaling"
     computed = state.model is not None and state.model.kind in COMPUTED

@@ -37,7 +37,7 @@ TALK = frozenset(
 # Goals whose tools say why themselves: a passage beside them must be on the point.
 NUMERIC = frozenset(
     (
-        *("users", "check_speed", "check_scaling", "power", "host_memory", "change", "spot_or_not"),
+        *("users", "check_speed", "check_busbw", "check_scaling", "power", "host_memory", "change", "spot_or_not"),
         *("interconnect", "price", "time", "cost", "compare", "gpu_select"),
     )
 )

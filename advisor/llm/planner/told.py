@@ -1,4 +1,5 @@
-"""Times that a message tells of a run: hours that it took or may take, seconds a step, two counts with a time each.
+"""What a message tells of a run or a test: hours that it took, seconds a step, two counts with a time each, a bus
+bandwidth.
 
 They are judged, not computed with: "took 40 h on the A100, normal?", "one gpu: 80 hours, four gpus: 150 hours".
 """
@@ -6,6 +7,7 @@ They are judged, not computed with: "took 40 h on the A100, normal?", "one gpu: 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from advisor.llm.planner import grammar
 from advisor.llm.planner.page import number_word
@@ -61,3 +63,34 @@ def times_by_count(turn: Slots) -> tuple[float, int, int] | None:
             fewer, more = sorted(times)
             return times[fewer] / times[more], fewer, more
     return None
+
+
+_COLLECTIVES = ("all_gather", "reduce_scatter", "all_to_all", "all_reduce")
+
+
+def busbw_told(turn: Slots) -> dict[str, Any]:
+    """A measured bus bandwidth as arguments of ``check_speed``; {} where no test or no figure is named.
+
+    GB/s as nccl-tests prints it; what is clearly in bits ("Gbps", "Gb/s") is divided by eight.
+    """
+    word = grammar.seen("busbw_test", turn.lower)
+    if word is None:
+        return {}
+    found = list(grammar.named("busbw_rate", "asked").finditer(turn.lower))
+    if not found:
+        return {}
+    nearest = min(found, key=lambda match: abs(match.start() - word.start()))
+    told: dict[str, Any] = {"busbw_gb_per_s": float(nearest[1]) / (8 if _in_bits(turn, nearest[0]) else 1)}
+    spoken = turn.lower.replace(" ", "_").replace("-", "_")
+    told["collective"] = next((name for name in _COLLECTIVES if name in spoken), None)
+    ports = grammar.named("busbw_ports", "asked").search(turn.lower)
+    told["nics_per_node"] = number_word(ports[1]) if ports else None
+    return told
+
+
+def _in_bits(turn: Slots, rate: str) -> bool:
+    """By the unit's letters as they were typed: "Gb/s" is bits, "gb/s" is taken as what the tool prints."""
+    if "ps" in rate or "bit" in rate:
+        return "bit" in rate or "GBps" not in turn.text
+    start = turn.text.lower().find(rate.split()[-1])
+    return turn.text[start : start + len(rate.split()[-1])].endswith("Gb/s")
