@@ -35,6 +35,13 @@ _GPU_NAMES = {
 }  # fmt: skip
 
 
+# How people name a precision -> the argument's values that carry it.
+_PRECISIONS = {
+    "mixed": ("bf16", "fp16"), "16": ("bf16", "fp16"), "16bit": ("bf16", "fp16"), "awq": ("int4",), "gptq": ("int4",),
+    "q4": ("int4",), "4bit": ("int4", "nf4"), "8bit": ("int8",), "q8": ("int8",),
+}  # fmt: skip
+
+
 @dataclass(slots=True)
 class Grade:
     """One question's marks; None where a mark does not apply."""
@@ -91,11 +98,13 @@ def _tools_right(
 
 
 _ARGUMENTS = {
-    "model": ("model",), "params": ("model",), "method": ("method",), "gpu": ("gpu", "gpus"), "gpu_vram": ("gpu",),
-    "n_gpus": ("n_gpus", "from_gpus"), "seq_len": ("seq_len",), "batch": ("micro_batch",), "lora_rank": ("lora_rank",),
+    "model": ("model",), "params": ("model",), "method": ("method", "optimizer"), "gpu": ("gpu", "gpus"),
+    "gpu_vram": ("gpu",), "n_gpus": ("n_gpus", "from_gpus"),
+    "seq_len": ("seq_len",), "batch": ("micro_batch",), "lora_rank": ("lora_rank",),
     "tokens": ("tokens",), "samples": ("samples",), "epochs": ("epochs",), "precision": ("precision",),
     "budget": ("budget",), "deadline": ("deadline",), "provider": ("provider", "providers"),
-    "framework": ("framework", "launcher"), "parallelism": ("sharding",), "cuda": ("cuda",), "driver": ("driver",),
+    "framework": ("framework", "launcher"), "parallelism": ("sharding", "tp", "pp", "cp", "ep"),
+    "cuda": ("cuda",), "driver": ("driver",),
     "utilisation": ("utilisation",), "task": ("task",),
     "price": ("price", "cloud_price", "max_usd_per_gpu_hour", "max_usd_per_hour"),
 }  # fmt: skip
@@ -121,6 +130,10 @@ def _slot_read(
     wanted = [part for part in str(stated).replace("->", "|").split("|") if part not in ("", "max")]
     if name in ("method",) and question["slots"].get("task"):
         return None
+    if name == "price" and re.search(r"cny|rmb|eur|gbp|jpy|inr|[€£¥元円]", str(stated).lower()):
+        return None  # every tool takes dollars, and no rate of exchange is a fact here
+    if name == "parallelism":
+        return _parallelism_read(wanted, takers)
     cards = str(question["slots"].get("gpu", "")).split("|")
     if name == "gpu_vram" and not all(_sold_with(card, wanted) for card in cards):
         return None
@@ -129,6 +142,23 @@ def _slot_read(
         any(_same(name, part, item) for item in flat) or (name == "gpu" and not _held(part) and _named(part, said))
         for part in wanted
     )
+
+
+def _parallelism_read(wanted: list[str], takers: list[dict[str, Any]]) -> bool | None:
+    """Whether calls carry a layout: "tp8 pp2" in the arguments tp and pp, "fsdp" and "zero3" in sharding. Words without
+    a degree ("pp") and stacks ("deepspeed") are no argument's value; None where nothing else is stated.
+    """
+    marks: list[bool] = []
+    for part in wanted:
+        for word in part.replace("-offload", "").split():
+            degree = re.fullmatch(r"(tp|pp|cp|ep)[-=]?(\d+)", word)
+            arguments = [call["arguments"] for call in takers]
+            if degree:
+                marks.append(any(given.get(degree[1]) == int(degree[2]) for given in arguments))
+            elif re.match(r"zero\d|fsdp|hsdp|ddp", word):
+                given_words = [str(given["sharding"]) for given in arguments if given.get("sharding")]
+                marks.append(any(given in word or word.startswith(given) for given in given_words))
+    return all(marks) if marks else None
 
 
 def _plain(text: str) -> str:
@@ -181,19 +211,19 @@ def _same(name: str, stated: str, given: Any) -> bool:
         if stated == "pretrain" and given == "continued_pretrain":
             return True
         return str(given) in stated or (stated == "lora-8bit" and given == "lora") or stated in ("all", str(given))
-    if name == "parallelism":
-        return str(given) in stated.replace("-offload", "") or stated.startswith(str(given))
     if name == "deadline":
         if not stated[:-1].replace(".", "").isdigit():
             return True  # a day by the calendar, whose hours are those of the moment it is asked
         hours = {"h": 1.0, "d": 24.0, "w": 168.0}.get(stated[-1], 1.0)
-        return float(str(given).rstrip("h") or 0) == float(stated[:-1]) * hours
+        return abs(float(str(given).rstrip("h") or 0) - float(stated[:-1]) * hours) <= 0.03 * float(stated[:-1]) * hours
     if name == "price" and (low_high := re.fullmatch(r"\D*([\d.]+)-([\d.]+)\D*", stated)):
         return float(low_high[1]) <= float(given) <= float(low_high[2])
     if name == "framework" and str(given) == counted_as(stated):
         return True
     if name in ("framework", "provider"):
         return _plain(str(given)) in _plain(stated) or _plain(stated) in _plain(str(given))
+    if name == "precision" and str(given) in _PRECISIONS.get(re.sub(r"[\s\-]", "", stated.lower()), ()):
+        return True
     if name in ("precision", "task", "cuda", "driver"):
         return str(given).replace("-", "") in stated.replace("-", "") or stated in str(given)
     try:
@@ -213,8 +243,8 @@ def _amount(text: str) -> float:
 
 def _same_model(stated: str, given: Any) -> bool:
     text = stated.lower().lstrip("-")
-    if str(given).lower() == text:
-        return True
+    if str(given).lower() == text or str(given).lower().split("/")[-1].startswith(f"{text}-"):
+        return True  # one version of what was named without its own
     if not _known_model(text) and (size := re.search(r"(?<![\d.])(\d+(?:\.\d+)?[bm])$", text)):
         text = size[1]  # of a model that the tables do not hold, a call can carry the size alone
     try:

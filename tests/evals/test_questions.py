@@ -119,6 +119,22 @@ def _read_of(
         ({"model": "llama-3.1-8b"}, {"model": "70B"}, False),
         ({"gpu": "a100-80gb", "gpu_vram": "80GB"}, {"gpu": "A100-SXM4-80GB"}, True),
         ({"gpu": "v100", "gpu_vram": "32GB"}, {"gpu": "V100-SXM2-16GB"}, False),
+        ({"parallelism": "tp8 pp2"}, {"tp": 8, "pp": 2}, True),
+        ({"parallelism": "tp8 pp2"}, {"tp": 8, "pp": 4}, False),
+        ({"parallelism": "tp8 pp2"}, {"tp": 8}, False),
+        ({"parallelism": "ep8|fsdp"}, {"ep": 8, "sharding": "fsdp"}, True),
+        ({"parallelism": "fsdp|deepspeed"}, {"sharding": "fsdp"}, True),
+        ({"parallelism": "zero3-offload"}, {"sharding": "zero3"}, True),
+        ({"parallelism": "zero3"}, {"sharding": "zero2"}, False),
+        ({"parallelism": "fsdp2"}, {"sharding": "fsdp"}, True),
+        ({"precision": "awq"}, {"precision": "int4"}, True),
+        ({"precision": "awq"}, {"precision": "int8"}, False),
+        ({"precision": "mixed"}, {"precision": "bf16"}, True),
+        ({"precision": "mixed"}, {"precision": "fp32"}, False),
+        ({"method": "galore"}, {"method": "full", "optimizer": "galore"}, True),
+        ({"method": "galore"}, {"method": "full", "optimizer": "adamw"}, False),
+        ({"model": "mistral-7b"}, {"model": "mistralai/Mistral-7B-v0.1"}, True),
+        ({"model": "mistral-7b"}, {"model": "mistralai/Mistral-Nemo-Base-2407"}, False),
     ],
 )
 def test_a_slot_is_read_where_a_call_carries_what_was_said(
@@ -135,6 +151,16 @@ def test_a_price_may_be_an_offer_a_cap_or_a_range(keys: dict[str, Any]) -> None:
     owned = [("compare_ownership", {"cloud_price": 15.0, "utilisation": 0.85})]
     assert _read_of(keys, {"price": "$15-30/h", "utilisation": "85%"}, owned) == {"price": True, "utilisation": True}
     assert _read_of(keys, {"price": "$16-30/h", "utilisation": "8%"}, owned) == {"price": False, "utilisation": False}
+
+
+def test_what_no_argument_holds_is_left_out(keys: dict[str, Any]) -> None:
+    assert _read_of(keys, {"parallelism": "pp|tp"}, [("estimate_vram", {"gpu": "A100"})]) == {}
+    assert _read_of(keys, {"price": "12 CNY"}, [("compare_ownership", {"cloud_price": None})]) == {}
+
+
+def test_a_month_is_thirty_days_or_730_hours(keys: dict[str, Any]) -> None:
+    for hours, read in (("730h", True), ("720h", True), ("700h", True), ("690h", False)):
+        assert _read_of(keys, {"deadline": "30d"}, [("select_gpu", {"deadline": hours})]) == {"deadline": read}
 
 
 def test_a_memory_that_the_named_card_does_not_have_is_a_claim_and_no_slot(keys: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ import re
 from text_to_num import alpha2digit
 
 from advisor.llm.planner import grammar
+from advisor.llm.planner.page import number_word
 
 _LANGUAGES = frozenset(("en", "fr", "es", "pt", "de", "it", "nl"))
 _KEPT = "\x1e{}\x1e"  # stands for a word that is kept, so that no number is read across it
@@ -20,7 +21,7 @@ def digits(text: str, language: str) -> str:
     """``text``, lower-cased, with its number words as digits; small ones (one, two, three) stay, which are articles and
     pronouns as well. Text without such words, or in a language that is not read, comes back as it is.
     """
-    text = _HALF.sub(_as_share, text)
+    text = _HALF.sub(_as_share, _HALF_MORE.sub(lambda match: f"{number_word(match[1])}.5 ", text))
     code = language if language in _LANGUAGES else "en"
     if not _worth_it(code).search(text):
         return _AND_A_HALF.sub(_and_a_half, text)
@@ -41,7 +42,10 @@ _SCALED = re.compile(r"(?<=\d)\s?(?:thousand|hundred|tausend|hundert|mille|mila|
 _VERSION = re.compile(r"((?<=cuda )1\d) (\d)(?![\d.])")  # "cuda eleven seven"
 _BITS = re.compile(r"(?<=[a-z])-(?=bits?(?![a-z]))")  # "four-bit"
 _SHARES = {"half": "0.5", "quarter": "0.25"}
-_HALF = re.compile(r"(?<![\w.])(?:a )?(half|quarter)(?: of)? an? (?=million|billion|trillion)")
+_HALF = re.compile(r"(?<![\w.])(?:a )?(half|quarter)(?: of)?(?: an?)?[ -](?=million|billion|trillion)")
+_HALF_MORE = re.compile(
+    r"(?<![\w.])(\d{1,3}|an?|one|two|three|four|five|six|seven) and a half (?=million|billion|trillion)"
+)
 _AND_A_HALF = re.compile(
     r"(?<![\w.])(?:(\d{1,4})( ?[a-z]{0,8})|(?:an?|one) ([a-z]{3,8})) and a half(?! (?:million|billion|trillion))"
 )

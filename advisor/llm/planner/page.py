@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from advisor.llm.planner import grammar
 
@@ -39,17 +40,94 @@ def plain_numbers(text: str) -> str:
     """Thousands and decimals of other conventions: "1 000 000", "1.000.000" and "1,5" become what Python reads."""
     text = re.sub(r"(?<![\d.,])(\d{1,3})(?:[\u00a0\u202f'](\d{3}))+(?!\d)", lambda m: re.sub(r"\D", "", m[0]), text)
     text = re.sub(r"(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}(?![\d.,])", lambda m: m[0].replace(".", ""), text)
-    counted = r"(?=\s(?:beispiel|zeilen|exempl|lignes|ejemplo|filas|sample|rows?\b))"  # "100.000 Beispiele" are many
+    # "100.000 Beispiele" are many, "1.300 millones" are thirteen hundred
+    counted = (
+        r"(?=\s(?:beispiel|zeilen|exempl|lignes|ejemplo|filas|sample|rows?\b|million(?:en|s de)|millones|milh|milioni))"
+    )
     text = re.sub(r"(?<![\d.,])([1-9]\d{0,2})\.(\d{3})" + counted, r"\1\2", text)
     text = re.sub(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?!\d)", lambda m: m[0].replace(",", ""), text)
+    text = re.sub(r"(?<![a-z])(cuda|nvcc) (1[0-3]) (\d)(?![\d.x])", r"\1 \2.\3", text)  # "cuda eleven seven"
+    rows = r"(?=\s(?:exempl|ejempl|beispiel|lignes|zeilen|filas|rows|samples|examples|pairs|paires|pares))"
+    text = re.sub(r"(?<![\d.,] )(?<![\d.,])([1-9]\d{0,2}) (\d{3})" + rows, r"\1\2", text)
     unit = r"(?=\s?(?:[bmkt]\b|gb|go|mrd|milliard|h\b|€|eur|usd|\$|%))"
     return re.sub(r"(?<![\d.,a-z_])(\d+),(\d{1,2})" + unit, r"\1.\2", text)
 
 
-def counted_thousands(text: str) -> str:
-    """Thousands as a word behind digits and before what is counted: "50 mil ejemplos", "100 tausend Zeilen"."""
-    return _THOUSANDS.sub(r"\g<1>000 ", text)
+def counted_thousands(text: str, language: str = "en") -> str:
+    """Thousands as a word behind digits: "50 mil ejemplos", "100 tausend Zeilen", "8 mil", "1.5 thousand", "2천"."""
+    text = _CJK_THOUSANDS.sub(r"\g<1>000", _THOUSANDS.sub(r"\g<1>000 ", text))
+    found = _THOUSAND_OR_MIL if language in ("es", "pt") else _THOUSAND  # elsewhere "mil" is short for a million
+    return found.sub(lambda match: f"{float(match[1].replace(',', '.')) * 1000:.0f}", text)
 
+
+def spoken_shares(text: str) -> str:
+    """Shares and small prices in words as signs: "60 percent", "half the time", "五成", "69 cents/hr", "two bucks"."""
+    for pattern, sign_for in _SPOKEN:
+        text = pattern.sub(sign_for, text)
+    return text
+
+
+_TENTHS = "一二三四五六七八九"
+_PARTS = {
+    "half": 50,
+    "a third": 33,
+    "a 3rd": 33,
+    "two thirds": 67,
+    "two 3rds": 67,
+    "a quarter": 25,
+    "three quarters": 75,
+}
+_BEFORE_HOUR = r"(?=\s?(?:/|per|an?|pro|each)\s?(?:gpu[\s\-/]?|card[\s\-/]?)?h(?:r|our|$|\W))"
+
+
+def _tenths(match: re.Match[str]) -> str:
+    return f"{_TENTHS.index(match[1]) + 1}{5 if match[2] else 0}%"
+
+
+def _and_cents(match: re.Match[str]) -> str:
+    return f"${number_word(match[1])}.{match[2]}"
+
+
+def _cents(match: re.Match[str]) -> str:
+    return f"{'€' if match[2] == 'ct' else '$'}{float(match[1]) / 100:g}"
+
+
+_SPOKEN: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
+    (
+        re.compile(
+            r"(?<=\d) ?(?:per ?cent|pct|prozent|pour ?(?:cent|100)|por ?(?:cient?o|100)|percento|procent)(?![a-z])"
+        ),
+        "%",
+    ),
+    (re.compile(r"(?<=\d) ?(?:パーセント|퍼센트|프로(?= ))"), "%"),
+    (re.compile(rf"([{_TENTHS}])成(半)?(?![本功为都员了])"), _tenths),
+    (re.compile(rf"百分之([{_TENTHS}])十()"), _tenths),
+    (re.compile(r"百分之(\d{1,3})"), r"\1%"),
+    (
+        re.compile(rf"(?<![a-z])({'|'.join(_PARTS)}) (?:of )?the (?=time|day|week|month|year)"),
+        lambda match: f"{_PARTS[match[1]]}% of the ",
+    ),
+    (re.compile(rf"(?<![\w.$€£])(\d{{1,3}}(?:\.\d)?) ?(cents?|¢|ct|c){_BEFORE_HOUR}"), _cents),
+    (
+        re.compile(rf"(?<![\w.])(\d{{1,2}}|an?|one|two|three|four|five) (?:bucks?|dollars?) (\d\d){_BEFORE_HOUR}"),
+        _and_cents,
+    ),
+    (re.compile(r"(?<=小时)(\d{1,4}(?:\.\d)?)块"), r"\1元"),
+    (re.compile(r"(?<![a-z])half a day(?![a-z])"), "12 hours"),
+    (re.compile(r"(?<![a-z])half an hour(?![a-z])"), "30 minutes"),
+    (re.compile(r"이틀"), "2일"),
+    (re.compile(r"(?<!\d )(?<![a-zà-ÿ])mil millones"), "1 mil millones"),
+    (
+        re.compile(
+            r"(?<![a-z])(one|two|three|four|five|six|seven|eight|nine|ten|a) (?=bucks?(?![a-z])|dollars?(?![a-z])|quid)"
+        ),
+        lambda match: f"{number_word(match[1])} ",
+    ),
+]
+_OF_THOUSANDS = r"(?<![\w.,$€])(\d{{1,4}}(?:[.,]\d)?)[ \-](?:{})(?![a-zà-ÿ]|s? (?:mill|milh|bilh))"
+_THOUSAND = re.compile(_OF_THOUSANDS.format("thousand|tausend|mille|mila"))
+_THOUSAND_OR_MIL = re.compile(_OF_THOUSANDS.format("mil|thousand"))
+_CJK_THOUSANDS = re.compile(r"(?<![\d.])([1-9]\d{0,2}) ?(?:천|千)(?![만万億亿억萬])")
 
 _THOUSANDS = re.compile(
     r"(?<![\d.,])([1-9]\d{0,3})\s(?:mil|mille|mila|tausend)\s"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from advisor.llm.planner import grammar, read_amounts, read_data, read_machine
@@ -16,7 +17,7 @@ from advisor.llm.planner.clean import Cleaned, clean
 from advisor.llm.planner.intents import read_cues, read_intents
 from advisor.llm.planner.mentions import GpuMention, ModelMention
 from advisor.llm.planner.number_words import digits
-from advisor.llm.planner.page import Page, counted_thousands, number_word, plain_numbers
+from advisor.llm.planner.page import Page, counted_thousands, number_word, plain_numbers, spoken_shares
 from advisor.llm.planner.read_gpus import find_gpus, find_machines, with_shared_memory
 from advisor.llm.planner.read_models import find_models
 from advisor.llm.planner.slots import Slots
@@ -44,7 +45,7 @@ def read(cleaned: Cleaned) -> Slots:
     # A count's "x" becomes a sign of its own, and a line's end a border that no pattern reads across.
     flat = _X_COUNT.sub(" x ", _COUNT_X.sub(r"\1×", cleaned.lower)).replace("\n", " ; ")
     flat = _B_BETWEEN.sub(r"\1.\2b", flat)
-    flat = digits(counted_thousands(flat), cleaned.language)
+    flat = spoken_shares(digits(counted_thousands(flat, cleaned.language), cleaned.language))
     flat = _ENDLESS.sub(lambda match: match[0][:_LONGEST_NUMBER], flat)
     lower = fix_spelling(plain_numbers(flat))
     page = Page(lower)
@@ -57,7 +58,7 @@ def read(cleaned: Cleaned) -> Slots:
     settled = [read_data.read_lengths(page, values)]
     read_data.read_data_set(page, values)
     read_machine.read_links(page, values)
-    read_amounts.read_money(page, values, gpus)
+    read_amounts.read_money(page, values, gpus, cleaned.language)
     models = [_as_written(mention, cleaned.prose) for mention in _models(page, values)]
     settled.append(_read_numbers(page, values))
     read_amounts.read_shares(page, values)
@@ -150,7 +151,8 @@ def _read_numbers(page: Page, values: dict[str, Any]) -> tuple[int, int] | None:
         if match and name == "micro_batch":
             batch = match.span()
         if match and name not in values:
-            values[name] = int(match[1]) if match[1].isdecimal() else number_word(match[1]) or match[1]
+            said = next(group for group in match.groups() if group)
+            values[name] = int(said) if said.lstrip("-").isdecimal() else number_word(said) or said
     if "processes" in values:  # of all machines together
         values["command_gpus"] = values.pop("processes")
         if "nnodes" in values:
@@ -296,7 +298,16 @@ _BUILT_ON = ("lightning", "deepspeed", "hf", "accelerate")
 
 
 def _read_precision(lower: str, methods: tuple[str, ...], values: dict[str, Any]) -> None:
-    found = list(dict.fromkeys(value for value, _match in grammar.found("workload", "precisions", lower)))
+    denied = grammar.named("not_this")
+    said = [
+        (value, match)
+        for value, match in grammar.found("workload", "precisions", lower)
+        if not denied.search(lower[max(0, match.start() - 16) : match.start()])
+    ]
+    for (_first, before), (_second, after) in pairwise(said):
+        if grammar.named("takes_back").search(lower[before.end() : after.start()]):
+            said = [pair for pair in said if pair[1].start() >= after.start()]
+    found = list(dict.fromkeys(value for value, _match in said))
     if "int4" in found and ("qlora" in methods or grammar.named("no_four_bits").search(lower)):
         found.remove("int4")
     if str(values.get("optimizer", "")).endswith("8bit") and "int8" in found:

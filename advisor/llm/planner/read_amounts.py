@@ -16,9 +16,11 @@ _SHORTEST_CONTEXT_K = 8
 _SCALES = {"k": 1e3, "m": 1e6, "mil": 1e3, "tsd": 1e3, "mio": 1e6, "万": 1e4}
 
 
-def read_money(page: Page, values: dict[str, Any], gpus: Iterable[GpuMention] = ()) -> None:
+def read_money(page: Page, values: dict[str, Any], gpus: Iterable[GpuMention] = (), language: str = "en") -> None:
     """Prices by the hour, of single cards and by the kWh, and a budget."""
     currencies = grammar.data("numbers")["currencies"]
+    if language == "zh":  # one sign stands for the yen and for the yuan
+        currencies = {**currencies, "¥": "CNY"}
     power = page.take("power_price")
     if power:
         value = float(power[2])
@@ -33,13 +35,15 @@ def read_money(page: Page, values: dict[str, Any], gpus: Iterable[GpuMention] = 
         priced = grammar.named("price_of_card").match(page.text[card.end : card.end + 32])
         if priced and card.argument:
             of_cards[card.argument] = number(priced[2])
+        elif card.argument and (bare := grammar.named("price_at_card").match(page.text[card.end : card.end + 32])):
+            of_cards[card.argument] = number(bare[1])
     if len(of_cards) > 1:
         values["card_prices"] = of_cards
     span = page.take("hourly_range")
     if span:
         values["price_usd"], values["price_high"] = number(span[2]), number(span[3])
         values["price_currency"] = currencies.get(span[1], "USD")
-    rate = page.take("hourly_price") or page.take("hourly_price_after")
+    rate = page.take("hourly_price") or page.take("hourly_price_after") or page.take("hourly_price_first")
     if rate:
         capped = grammar.named("price_cap").search(rate.string[: rate.start()])
         capped = None if page.has("owning") else capped  # "is owning cheaper than $2.2/h": what renting costs
@@ -87,6 +91,8 @@ def read_shares(page: Page, values: dict[str, Any]) -> None:
         if match:
             share = next(group for group in match.groups() if group)
             values["idle_share" if name == "idle" else name] = float(share) / 100
+    if page.has("round_the_clock"):
+        values.setdefault("utilisation", 1.0)
     match = page.take("hours_a_day")
     if match and 1 <= int(match[1]) <= 24:
         values.setdefault("utilisation", int(match[1]) / 24)
@@ -224,7 +230,7 @@ def read_log(log: str, values: dict[str, Any]) -> None:
     """The card's size (GiB) and the versions that a pasted log shows, where the words state none."""
     total = grammar.named("log_capacity").search(log)
     if total:
-        values.setdefault("log_capacity_gib", float(total[1]))
+        values.setdefault("log_capacity_gib", float(total[1] or total[2]))
     torch = grammar.named("log_torch").search(log.lower())
     if torch:
         values.setdefault("torch", torch[1])

@@ -33,7 +33,7 @@ def read_tokens(page: Page, values: dict[str, Any]) -> None:
         head = 0.5 if heads[:1] == ["half"] else float(number_word(heads[0]) or 1)
         values["tokens"] = head * (100 if "hundred" in heads[1:] else 1) * grammar.data("numbers")["scales"][scale]
         return
-    given = page.take("tokens_given") or page.take("tokens_of_text")
+    given = page.take("tokens_given") or page.take("tokens_of_text") or page.take("tokens_flag")
     if given:
         values["tokens"] = scaled(given[1], given[2])
         return
@@ -122,7 +122,7 @@ def read_variants(page: Page, values: dict[str, Any]) -> None:
 
 def read_data_set(page: Page, values: dict[str, Any]) -> None:
     """Rows, hours of audio, passes and steps of a data set, as counts, into ``values``."""
-    match = page.take("samples")
+    match = page.take("samples") or page.take("samples_of_a_kind") or page.take("samples_given")
     if match:
         values["samples"] = int(min(scaled(match[1], match[2]), 1e15))
         _read_passes(page, match.end(), values)

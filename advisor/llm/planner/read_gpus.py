@@ -291,7 +291,7 @@ def _count(text: str, start: int, end: int) -> tuple[int | None, int | None]:
         if _pattern("hours_after").match(text[end : end + 12]):
             return None, None  # "300 A100 hours": that many hours, not cards
         return head.count, head.nodes
-    count = number_word(after["x"] or after["cjk"] or after["paren"]) if after else None
+    count = number_word(after["x"] or after["cjk"] or after["paren"] or after["set"]) if after else None
     nodes = int(after["nodes"]) if after and after["nodes"] else None
     if after and after["inner"]:  # "H100 一台8卡"
         return int(after["inner"]), count if count and count > 1 else None

@@ -97,7 +97,7 @@ def read_counts(page: Page, values: dict[str, Any], gpus: list[GpuMention]) -> N
     if "n_gpus" not in values:
         leans = bool(gpus) or "sharding" in values or page.has("card_word") is not None
         some = page.has("of_them") or page.has("ranks") or (page.has("leaning_count") if leans else None)
-        some = some or (page.has("times_read") if gpus else None)
+        some = some or (page.has("times_read") if gpus else None) or page.has("whole_count")
         count = number_word(next(group for group in some.groups() if group)) if some else None
         if count:
             values["n_gpus"] = count

@@ -68,7 +68,7 @@ class _Finder:
 
     def known(self) -> None:
         for start, end, hit in _spans(self.text):
-            if _is_tool(self.text, end):
+            if _is_tool(self.text, start, end):
                 continue
             name = self.text[start:end].strip()
             sized = None if _pattern("has_size").search(name) else self._with_size_before(start, end)
@@ -82,7 +82,7 @@ class _Finder:
     def families(self) -> None:
         """A family's name with a size that the tables do not hold ("llama 9 500b")."""
         for match in _families().finditer(self.text):
-            if not self.free(match) or _is_tool(self.text, match.end()):
+            if not self.free(match) or _is_tool(self.text, match.start(), match.end()):
                 continue
             sized = self._with_size_after(match.start(), match.end())
             if sized is None:
@@ -273,8 +273,10 @@ def _resolve(name: str, start: int, size: str | None = None) -> ModelMention:
     return ModelMention(name, "unknown", label, start, size=label, nearest=tuple(candidates("models", name, 3)))
 
 
-def _is_tool(text: str, end: int) -> bool:
-    """Tools such as "llama-factory" and "llama.cpp" are no models."""
+def _is_tool(text: str, start: int, end: int) -> bool:
+    """Tools such as "llama-factory", "llama.cpp" and "lit-llama" are no models."""
+    if _pattern("ends_as_a_model").search(text[max(0, start - 9) : end]):
+        return True
     return _pattern("a_tool").match(text[end : end + 12]) is not None
 
 
