@@ -224,9 +224,35 @@ FAMILIES: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("global batch 256, micro 8, 7b", {"global_batch": 256, "micro_batch": 8}),
         ("micro=2 13b full", {"micro_batch": 2}),
     ],
+    "settings": [
+        ('{"gpu": "H100", "count": 16, "model": "70B", "method": "full"}', {"n_gpus": 16}),
+        ("gpu=a100-40g ngpu=4 model=falcon-7b r=64", {"n_gpus": 4, "lora_rank": 64}),
+        ("num_gpus: 8, model: 13b", {"n_gpus": 8}),
+        ("gpus: 8, gpu: 4090", {"n_gpus": 8}),
+        ("lora rank 256 alpha 512 dropout .05 llama2-13b", {"lora_rank": 256, "seq_len": None}),
+        ("hidden 4096 vocab 32768, 3b, bs 2", {"seq_len": None, "micro_batch": 2}),
+        ("15 tokens per param for a 3B, 16 H100", {"seq_len": None, "tokens": None}),
+        ("4x 3090 64GB ram, 30b zero3 offload", {"ram_gb": 64.0, "gpu_memory_gb": None}),
+    ],
+    "rates": [
+        ("spot 4090, 3 interruptions a day, 40h run", {"hours": 40.0}),
+        ("8 Stunden am Tag, 8 H100 kaufen", {"utilisation": 1 / 3}),
+        ("6 heures par jour, 4 A100", {"utilisation": 0.25}),
+        ("12 horas al día, 4 A100", {"utilisation": 0.5}),
+        ("买8张4090，每天跑10小时", {"utilisation": 10 / 24}),
+        ("电费0.6元一度，租1.8元/卡时", {"power_price": 0.6, "price_usd": 1.8, "price_currency": "CNY"}),
+        ("A100 租5元每卡每小时", {"price_usd": 5.0, "price_currency": "CNY"}),
+        ("A100 80기가 8장으로 70B", {"n_gpus": 8}),
+        ("KTO, 8B, 20k prefs", {"samples": 20000, "seq_len": None}),
+        ("8b sft on 9k jsonl lines", {"samples": 9000}),
+        ("100k lines of code, 8b", {"samples": None}),
+    ],
 }
 CASES = [(family, *case) for family, cases in FAMILIES.items() for case in cases]
 SIZES = [
+    ("un modelo de 34 mil millones con QLoRA", 34.0),
+    ("ein Modell mit 7 Milliarden auf 2 A100", 7.0),
+    ("un modèle de 3 milliards sur une A100", 3.0),
     ("modelo de 1.300 millones de parámetros, fp32", 1.3),
     ("350 million parameters from scratch", 0.35),
     ("Modell mit 7 Milliarden Parametern", 7.0),
@@ -287,3 +313,19 @@ def test_prices_behind_cards_without_a_sign(text: str, prices: set[float]) -> No
 )
 def test_stacks_whose_names_end_as_models_do(text: str, names: list[str]) -> None:
     assert [mention.argument for mention in parse(text).models] == names
+
+
+@pytest.mark.parametrize(
+    ("text", "providers"),
+    [
+        ("mi300x per hour: runpod, hot aisle", ("runpod", "hotaisle")),
+        ("h100 at Voltage Park or Thunder Compute?", ("voltagepark", "thundercompute")),
+        ("akash vs fly.io for an a100", ("akash", "fly-io")),
+        ("linode rtx 6000 ada price", ("akamai",)),
+        ("cheapest h200 on novita.ai, genesis cloud or prime intellect", ("novita", "genesiscloud", "primeintellect")),
+        ("koyeb a100 or cudo compute a100", ("koyeb", "cudo")),
+        ("on the fly ioctl errors with e2e tests", ()),
+    ],
+)
+def test_places_to_rent_that_prices_are_held_of(text: str, providers: tuple[str, ...]) -> None:
+    assert parse(text).providers == providers

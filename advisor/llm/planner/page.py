@@ -116,6 +116,9 @@ _SPOKEN: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
     (re.compile(r"(?<![a-z])half a day(?![a-z])"), "12 hours"),
     (re.compile(r"(?<![a-z])half an hour(?![a-z])"), "30 minutes"),
     (re.compile(r"이틀"), "2일"),
+    (re.compile(r"(?<=\d) ?(?:기가(?:바이트)?|ギガ(?:バイト)?)"), "gb"),
+    (re.compile(r"(?<=\d) ?(?:元|块) ?(?:一|每|/) ?(?:度电?|千瓦时)"), "元/kwh"),
+    (re.compile(r"(?<=[元\d]) ?[/每一] ?(?:张卡|卡|张|gpu) ?[/每·]? ?(?:小时|时)"), "/小时"),
     (re.compile(r"(?<!\d )(?<![a-zà-ÿ])mil millones"), "1 mil millones"),
     (
         re.compile(

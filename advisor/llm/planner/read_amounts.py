@@ -94,8 +94,8 @@ def read_shares(page: Page, values: dict[str, Any]) -> None:
     if page.has("round_the_clock"):
         values.setdefault("utilisation", 1.0)
     match = page.take("hours_a_day")
-    if match and 1 <= int(match[1]) <= 24:
-        values.setdefault("utilisation", int(match[1]) / 24)
+    if match and 1 <= int(match[1] or match[2]) <= 24:
+        values.setdefault("utilisation", int(match[1] or match[2]) / 24)
     watts = page.take("watts")
     if watts:
         values["watts"] = int(watts[1])
@@ -164,6 +164,8 @@ def read_times(page: Page, values: dict[str, Any]) -> None:
         if not hours:
             continue
         before, after = page.text[max(0, match.start() - 24) : match.start()], page.text[match.end() :][:14]
+        if match[1] == "a" and grammar.named("counted_per").search(before):
+            continue
         is_due = grammar.named("deadline_before").search(before) or grammar.named("deadline_after").match(after)
         values.setdefault("deadline_hours" if is_due else "hours", hours)
     rental = page.has("rental")

@@ -96,7 +96,8 @@ def read_bare_length(page: Page, models: list[ModelMention], values: dict[str, A
     meant = bool(models) or "micro_batch" in values
     if not meant or "seq_len" in values:
         return
-    usual = page.all("usual_length")
+    other = grammar.named("no_length_before")
+    usual = [match for match in page.all("usual_length") if not other.search(page.text[: match.start()][-12:])]
     if usual:
         values["seq_len"] = int(usual[-1][1])
     elif not page.has("price_words") and (usual := page.all("usual_length_k")):
