@@ -132,9 +132,9 @@ class _Finder:
                 label = f"{count}B"
                 self.add(ModelMention(match[0], "size", label, match.start(), size=label), match.end())
         for match in _pattern("size_in_words").finditer(self.text):
-            count, unit = (match[1], match[2]) if match[1] else (match[3], match[4])
+            amount, unit = (match[1], match[2]) if match[1] else (match[3], match[4])
             scale = grammar.data("numbers")["scales"].get(unit.rstrip("."), 1e9)
-            label = f"{float(count.replace(',', '.')) * float(scale) / 1e9:g}B"
+            label = f"{float(amount.replace(',', '.')) * float(scale) / 1e9:g}B"
             self.add(ModelMention(match[0], "size", label, match.start(), size=label), match.end())
         for match in _pattern("size").finditer(self.text):
             if _plausible(match):
