@@ -130,6 +130,8 @@ FAMILIES: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("4 mal A100, 13b", {"n_gpus": 4}),
         ("half a dozen A100s for a 30b", {"n_gpus": 6}),
         ("on 4090, just 2 of em", {"n_gpus": 2}),
+        ("my second 4090 is in an x4 slot", {"n_gpus": 2}),
+        ("second hand 4090, 8b qlora", {"n_gpus": None}),
         ("all seventy-two", {"n_gpus": 72}),
         ("only eight of those", {"n_gpus": 8}),
     ],

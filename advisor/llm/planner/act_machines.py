@@ -108,7 +108,12 @@ def parallel(d: Decider) -> None:
         return
     card = d.card(_COMMON_CARD)
     count = d.count_of(card) or d.state.get("n_gpus") or _PER_NODE * (d.state.get("n_nodes") or 1)
-    if count > 1:
+    sizes = [mention.argument for mention in d.turn.models if mention.kind == "size" and mention.argument]
+    both = sizes if len(sizes) == _PAIR and count > 1 else []  # "1B-15B": the layout of either end
+    for size in both:
+        arguments = d.workload("plan_parallelism", gpu=card, n_gpus=count, **extra) | {"model": size}
+        d.add("plan_parallelism", arguments, "main", size)
+    if count > 1 and not both:
         d.add("plan_parallelism", d.workload("plan_parallelism", gpu=card, n_gpus=count, **extra))
     d.add("estimate_vram", d.workload("estimate_vram", gpu=card, n_gpus=count, **extra), "side")
     d.know("side")
@@ -256,6 +261,8 @@ def driver(d: Decider) -> None:
     state = d.state
     torch = state.get("torch")
     versions = {name: state.get(name) for name in ("cuda", "driver", "precision", "attention", "torch")}
+    # A wheel brings its own CUDA, and nvcc may be another: each must suit the driver.
+    cudas = list(dict.fromkeys(state.get(name) for name in ("cuda", "cuda_wheel", "nvcc") if state.get(name)))
     if _FLASH_3.search(d.turn.lower):
         versions["attention"] = "flash3"
     named = [name for name, pattern in _LIBRARIES.items() if pattern.search(d.turn.lower)]
@@ -267,7 +274,10 @@ def driver(d: Decider) -> None:
     paired = sum(bool(arguments[name]) for name in ("cuda", "driver", "framework")) > 1 or arguments["error"]
     asked = any(value for name, value in arguments.items() if name != "gpu")
     for card in cards if (d.cards() and asked) or paired else ():  # one version alone decides nothing
-        d.add("check_compatibility", {**arguments, "gpu": card})
+        for cuda in cudas[:_PAIR] or [None]:
+            d.add(
+                "check_compatibility", {**arguments, "cuda": cuda, "gpu": card}, "main", cuda if len(cudas) > 1 else ""
+            )
     if d.calls and not d.cards() and arguments["error"]:
         d.add("search_knowledge", {}, "side")  # a message alone may decide nothing; the nearest article then leads
     else:

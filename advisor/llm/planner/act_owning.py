@@ -109,7 +109,7 @@ _DEAREST = 2.5  # times its median price that nobody asks for one card: such a p
 
 def _a_gpu_hour(d: Decider, card: str, count: int | None) -> float | None:
     """The price of renting by GPU-hour: "8x A100 at 8.5/h" is the machine's."""
-    price: float | None = d.state.get("price_usd")
+    price: float | None = d.state.get("price_usd") if d.state.get("price_currency", "USD") == "USD" else None
     usual = median_usd_per_gpu_hour(card) if price and count and count > 1 else None
     return price / count if price and count and usual and price > _DEAREST * usual.usd_per_gpu_hour else price
 

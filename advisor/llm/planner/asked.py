@@ -79,6 +79,8 @@ def _of_a_job(turn: Slots, state: Slots) -> str:
         return "time"
     if "cost" in turn.cues and (turn.get("tokens") or turn.get("samples")) and "onprem" in turn.intents and not buys:
         return "cost"  # "what would training our own 3B cost": nothing is bought
+    if _link_hurts(turn, state):
+        return "interconnect"
     if speed_told(turn) and (_judges(turn) or grammar.seen("got_tflops", turn.lower)):
         return "check_speed"
     if _judges(turn) and tells_time(turn) and (hours_told(turn) or "time" in turn.cues) and len(state.gpus) < _SEVERAL:
@@ -92,6 +94,13 @@ def _of_a_job(turn: Slots, state: Slots) -> str:
     if change_of(turn, state) is not None:
         return "change"
     return "gpu_select" if grammar.seen("fastest", turn.lower) and not state.gpus else ""
+
+
+def _link_hurts(turn: Slots, state: Slots) -> bool:
+    """Whether what a link costs a job is asked: several cards, a link that is named or missing, and harm or enough."""
+    several = state.get("n_gpus", 1) > 1 or state.get("n_nodes", 1) > 1 or len(state.gpus) > 1
+    linked = turn.values.keys() & {"intra_link", "inter_link"} or _named("a_link").search(turn.lower)
+    return bool(several and state.gpus and linked and _named("link_hurts").search(turn.lower))
 
 
 _SEVERAL = 2  # cards with a time told for each are compared, not judged
@@ -120,6 +129,8 @@ def _of_machines(turn: Slots, state: Slots, *, computed: bool) -> str:
         return "terms"
     if computed and state.gpus and grammar.seen("users", turn.lower) and not turn.methods:
         return "users"
+    if _named("unstable").search(turn.lower) and not turn.cues & {"vram", "cost", "which_gpu", "how_many"}:
+        return "concept"
     if grammar.seen("grows", turn.lower) and "storage" not in turn.cues:
         return "oom"
     if grammar.seen("failure", turn.lower) and not turn.values.keys() & _VERSIONS:

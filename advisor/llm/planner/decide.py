@@ -274,8 +274,11 @@ class Decider:
         arguments["budget"] = state.get("budget_usd")
         whole = state.get("cap_of_machine", False)
         arguments["max_usd_per_hour" if whole else "max_usd_per_gpu_hour"] = state.get("price_cap_usd")
-        if (state.get("deadline_hours") or 0) > 0:
-            arguments["deadline"] = f"{state.get('deadline_hours'):g}h"
+        due = state.get("deadline_hours") or 0
+        if tool == "select_gpu" and not due and state.get("budget_usd"):
+            due = state.get("hours") or 0  # "$500 and 3 days": the time that there is
+        if due > 0:
+            arguments["deadline"] = f"{due:g}h"
         if state.get("billing") == "spot":
             arguments["spot"] = True
         if any(word in self.turn.lower for word in _EXPORT_WORDS):
@@ -290,10 +293,13 @@ class Decider:
             return list(dict.fromkeys(named))
         size = self.state.get("gpu_memory_gb")
         if size is None and self.state.get("log_capacity_gib"):
-            size = round(
-                self.state.get("log_capacity_gib") / 0.985
-            )  # what a log calls total is less the driver's share
-        self.stand_in = _card_of(size) if size else ""
+            # What a log calls total is less the driver's share; a card sold as 24 GB may show 22.0 GiB.
+            size = round(self.state.get("log_capacity_gib") / 0.985)
+            self.stand_in = _card_of(size) or _card_of(size * 2**30 / 1e9)
+        elif size:
+            self.stand_in = _card_of(size)
+        else:
+            self.stand_in = ""
         return [self.stand_in] if self.stand_in else []
 
     def card(self, default: str | None = None) -> str | None:

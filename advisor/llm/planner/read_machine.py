@@ -85,6 +85,8 @@ def read_counts(page: Page, values: dict[str, Any], gpus: list[GpuMention]) -> N
         between = page.text[gpus[0].end : gpus[1].start]
         if grammar.named("and_another").search(between):  # "my office 4090 and my home 4090"
             values["n_gpus"] = 2
+    if not counted and "n_gpus" not in values and page.has("second_card"):
+        values["n_gpus"] = 2
     behind = page.text[counted.end : counted.end + 32] if counted else ""
     if counted and (grammar.named("per_node").match(behind) or grammar.named("each_behind").match(behind)):
         values["gpus_per_node"] = counted.count  # "4 a100 per node, 2 nodes"; "8 a100 each"

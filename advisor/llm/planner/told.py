@@ -43,6 +43,9 @@ def step_seconds(lower: str) -> float | None:
     found = _named("step_seconds").search(lower)
     if found:
         return float(next(group for group in found.groups() if group))
+    minutes = _named("step_minutes").search(lower)
+    if minutes:
+        return 60 * float(minutes[1] or minutes[2])
     rate = _named("its_per_second").search(lower)
     return 1 / float(rate[1]) if rate and float(rate[1]) > 0 else None
 
