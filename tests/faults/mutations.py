@@ -101,12 +101,15 @@ def _place_until_read(begin: Any) -> Any:
     """A turn's place is held until its readers have gone, not until it is answered."""
 
     def held(self: Any, ask: Any, *arguments: Any, **named: Any) -> Any:
-        ended = self._ended
-        self._ended = lambda *_: None
         followed = begin(self, ask, *arguments, **named)
-        self._ended = ended
+        self._callers[ask.principal] += 1
         left = followed._left
-        followed._left = lambda: (left(), ended(ask.principal, followed))
+
+        def release() -> None:
+            left()
+            self._callers[ask.principal] -= 1
+
+        followed._left = release
         return followed
 
     return held
