@@ -48,7 +48,7 @@ def plain_numbers(text: str) -> str:
     text = re.sub(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?!\d)", lambda m: m[0].replace(",", ""), text)
     text = re.sub(r"(?<![a-z])(cuda|nvcc) (1[0-3]) (\d)(?![\d.x])", r"\1 \2.\3", text)  # "cuda eleven seven"
     rows = r"(?=\s(?:exempl|ejempl|beispiel|lignes|zeilen|filas|rows|samples|examples|pairs|paires|pares))"
-    text = re.sub(r"(?<![\d.,] )(?<![\d.,])([1-9]\d{0,2}) (\d{3})" + rows, r"\1\2", text)
+    text = re.sub(r"(?<!\d )(?<![\d.,])([1-9]\d{0,2}) (\d{3})" + rows, r"\1\2", text)
     unit = r"(?=\s?(?:[bmkt]\b|gb|go|mrd|milliard|h\b|€|eur|usd|\$|%))"
     return re.sub(r"(?<![\d.,a-z_])(\d+),(\d{1,2})" + unit, r"\1.\2", text)
 
@@ -67,6 +67,7 @@ def spoken_shares(text: str) -> str:
     return text
 
 
+_KOREAN = {"한": "1", "다섯": "5", "여섯": "6", "여덟": "8"}
 _TENTHS = "一二三四五六七八九"
 _PARTS = {
     "half": 50,
@@ -116,6 +117,7 @@ _SPOKEN: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
     (re.compile(r"(?<![a-z])half a day(?![a-z])"), "12 hours"),
     (re.compile(r"(?<![a-z])half an hour(?![a-z])"), "30 minutes"),
     (re.compile(r"이틀"), "2일"),
+    (re.compile(r"(?<![가-힣])(한|다섯|여섯|여덟) ?(?=[장대개])"), lambda match: _KOREAN[match[1]]),
     (re.compile(r"(?<=\d) ?(?:기가(?:바이트)?|ギガ(?:バイト)?)"), "gb"),
     (re.compile(r"(?<=\d) ?(?:元|块) ?(?:一|每|/) ?(?:度电?|千瓦时)"), "元/kwh"),
     (re.compile(r"(?<=[元\d]) ?[/每一] ?(?:张卡|卡|张|gpu) ?[/每·]? ?(?:小时|时)"), "/小时"),

@@ -26,9 +26,13 @@ from advisor.llm.planner.spelling import fix_spelling
 _COUNT_X = re.compile(r"(?<![a-z\d])(\d{1,5})x(?!tx?\b|large)(?=[a-z]|\d{4}(?!\d))")  # 8xh100, 2x3090; not 9070xt
 
 # h100x8, l40x4, 3090x2
-_X_COUNT = re.compile(r"(?:(?<=[a-z]\d\d\d)|(?<=[a-z]\d\d)|(?<=[2-5]0[5-9]0))x(?=\d{1,4}(?![a-wyz\d.]))")
+_X_COUNT = re.compile(
+    r"(?:(?<=[a-z]\d\d\d)|(?<=[a-z]\d\d)|(?<=[2-5]0[5-9]0)|(?<=[tl]4)|(?<=10g)|(?<=40s)|(?<=\dgb))x(?=\d{1,4}(?![a-wyz\d.]))"
+)
 
 _B_BETWEEN = re.compile(r"(?<![a-z\d.])(\d{1,2})b([1-9])(?![\w.])")  # bloom's 7b1 and 1b7
+
+_KEY = re.compile(r"[\"']([a-z_]{1,40})[\"'] ?:")  # of a pasted mapping: 'max_length': 1536
 
 # No number is longer; patterns that look for a unit after a number would try every digit of an endless run.
 _LONGEST_NUMBER = 24
@@ -44,6 +48,7 @@ def read(cleaned: Cleaned) -> Slots:
     """The slots of a cleaned message: spans are read in a fixed order, each character once."""
     # A count's "x" becomes a sign of its own, and a line's end a border that no pattern reads across.
     flat = _X_COUNT.sub(" x ", _COUNT_X.sub(r"\1×", cleaned.lower)).replace("\n", " ; ")
+    flat = _KEY.sub(r"\1:", flat)
     flat = _B_BETWEEN.sub(r"\1.\2b", flat)
     flat = spoken_shares(digits(counted_thousands(flat, cleaned.language), cleaned.language))
     flat = _ENDLESS.sub(lambda match: match[0][:_LONGEST_NUMBER], flat)
