@@ -227,6 +227,14 @@ FAMILIES: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("micro=2 13b full", {"micro_batch": 2}),
     ],
     "settings": [
+        ("batch sz 6, len 2k, 7b", {"micro_batch": 6}),
+        ("7B LoRA com 80 mil exemplos", {"samples": 80000}),
+        ("LoRA 8B, 3000 esempi", {"samples": 3000}),
+        ("8B, h100s @ 1.99", {"price_usd": 1.99}),
+        ("30B full, len 2k, 1 per gpu", {"micro_batch": 1}),
+        ("7b, qlora no sorry lora", {"methods": ("lora",)}),
+        ("7b lora, actually full", {"methods": ("full",)}),
+        ("lora vs full for a 7b, what is actually better", {"methods": ("lora", "full")}),
         (
             "{'model': 'gemma-2-27b', 'r': 32, 'max_length': 1536, 'micro_batch_size': 2}",
             {"lora_rank": 32, "seq_len": 1536, "micro_batch": 2},
@@ -349,3 +357,8 @@ def test_stacks_whose_names_end_as_models_do(text: str, names: list[str]) -> Non
 )
 def test_places_to_rent_that_prices_are_held_of(text: str, providers: tuple[str, ...]) -> None:
     assert parse(text).providers == providers
+
+
+def test_sizes_between_slashes_are_each_a_size() -> None:
+    assert [mention.argument for mention in parse("7B/13B/34B full on 8xA100").models] == ["7B", "13B", "34B"]
+    assert [mention.argument for mention in parse("reads 7B/s from disk, 13B model").models] == ["13B"]

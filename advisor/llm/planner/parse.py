@@ -203,7 +203,7 @@ def _methods(lower: str, gpus: list[GpuMention], values: dict[str, Any]) -> tupl
     def says(name: str) -> bool:
         return grammar.named(name).search(lower) is not None
 
-    found = list(dict.fromkeys(value for value, _match in grammar.found("workload", "methods", lower)))
+    found = _kept(list(grammar.found("workload", "methods", lower)), lower)
     quantised = says("four_bits") and not says("no_four_bits")
     if says("no_four_bits"):
         found = [value for value in found if value != "qlora"]
@@ -229,6 +229,15 @@ def _methods(lower: str, gpus: list[GpuMention], values: dict[str, Any]) -> tupl
     return tuple(found)
 
 
+def _kept(said: list[tuple[str, re.Match[str]]], lower: str) -> list[str]:
+    """The values said, each once and in order, without those that are taken back: "qlora, no sorry, lora"."""
+    for (_first, before), (_second, after) in pairwise(said):
+        between = lower[before.end() : after.start()]
+        if len(between) <= _ONE_BREATH and grammar.named("takes_back").search(between):
+            said = [pair for pair in said if pair[1].start() >= after.start()]
+    return list(dict.fromkeys(value for value, _match in said))
+
+
 def _from_nothing(lower: str, values: dict[str, Any]) -> bool:
     """Whether training from nothing is described without its name: "our own 3B on 60B tokens"."""
     if grammar.matcher("workload", "finetune").search(lower):
@@ -245,6 +254,7 @@ def _both(lower: str) -> bool:
 
 _LARGE_DATA = 1e9  # tokens; fewer are a fine-tuning set
 _APART = 12  # characters; nearer, both words name one thing ("qlora, lora style")
+_ONE_BREATH = 30  # characters between a choice and what replaces it
 
 
 def _on_a_mac(gpus: list[GpuMention]) -> bool:
@@ -309,10 +319,7 @@ def _read_precision(lower: str, methods: tuple[str, ...], values: dict[str, Any]
         for value, match in grammar.found("workload", "precisions", lower)
         if not denied.search(lower[max(0, match.start() - 16) : match.start()])
     ]
-    for (_first, before), (_second, after) in pairwise(said):
-        if grammar.named("takes_back").search(lower[before.end() : after.start()]):
-            said = [pair for pair in said if pair[1].start() >= after.start()]
-    found = list(dict.fromkeys(value for value, _match in said))
+    found = _kept(said, lower)
     if "int4" in found and ("qlora" in methods or grammar.named("no_four_bits").search(lower)):
         found.remove("int4")
     if str(values.get("optimizer", "")).endswith("8bit") and "int8" in found:

@@ -30,13 +30,14 @@ def read_money(page: Page, values: dict[str, Any], gpus: Iterable[GpuMention] = 
     colo = page.take("colo_price")
     if colo:
         values["colo_usd_per_kw_month"] = number(colo[2])
-    of_cards = {}
+    of_cards: dict[str, float] = {}
+    bare_price = None
     for card in gpus:
         priced = grammar.named("price_of_card").match(page.text[card.end : card.end + 32])
         if priced and card.argument:
             of_cards[card.argument] = number(priced[2])
         elif card.argument and (bare := grammar.named("price_at_card").match(page.text[card.end : card.end + 32])):
-            of_cards[card.argument] = number(bare[1])
+            of_cards[card.argument] = bare_price = number(bare[1])
     if len(of_cards) > 1:
         values["card_prices"] = of_cards
     span = page.take("hourly_range")
@@ -54,6 +55,8 @@ def read_money(page: Page, values: dict[str, Any], gpus: Iterable[GpuMention] = 
     while page.take("hourly_price") or page.take("hourly_price_after"):
         pass  # further prices by the hour are no budgets
     amount = page.take("amount") or page.take("amount_after")
+    if not rate and bare_price and len(of_cards) == 1:  # "h100s @ 1.99"
+        values["price_usd"] = bare_price
     if not rate and (bare := page.take("hourly_bare")):
         values["price_usd"] = number(bare[1] or bare[2])
     if not amount:
