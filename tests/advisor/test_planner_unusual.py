@@ -227,6 +227,11 @@ FAMILIES: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("micro=2 13b full", {"micro_batch": 2}),
     ],
     "settings": [
+        ("Tage für 1,5 Billionen Tokens mit einem 7B", {"tokens": 1.5e12, "lora_rank": None}),
+        ("ein 7B für 8 H100 planen", {"lora_rank": None, "n_gpus": 8}),
+        ("für 16 Millionen Tokens, 7B", {"lora_rank": None, "tokens": 16e6}),
+        ("Kosten: 8B voll, 1 Mrd. Tokens", {"methods": ("full",), "tokens": 1e9}),
+        ("four boxes (8 a100 apiece), 65b full", {"n_gpus": 32}),
         ("batch sz 6, len 2k, 7b", {"micro_batch": 6}),
         ("7B LoRA com 80 mil exemplos", {"samples": 80000}),
         ("LoRA 8B, 3000 esempi", {"samples": 3000}),
@@ -278,6 +283,9 @@ FAMILIES: dict[str, list[tuple[str, dict[str, Any]]]] = {
 }
 CASES = [(family, *case) for family, cases in FAMILIES.items() for case in cases]
 SIZES = [
+    ("训练一个百亿参数模型全参", 10.0),
+    ("千亿参数的模型", 100.0),
+    ("十亿级模型", 1.0),
     ("un modelo de 34 mil millones con QLoRA", 34.0),
     ("ein Modell mit 7 Milliarden auf 2 A100", 7.0),
     ("un modèle de 3 milliards sur une A100", 3.0),

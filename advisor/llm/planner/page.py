@@ -49,7 +49,7 @@ def plain_numbers(text: str) -> str:
     text = re.sub(r"(?<![a-z])(cuda|nvcc) (1[0-3]) (\d)(?![\d.x])", r"\1 \2.\3", text)  # "cuda eleven seven"
     rows = r"(?=\s(?:exempl|ejempl|beispiel|lignes|zeilen|filas|rows|samples|examples|pairs|paires|pares))"
     text = re.sub(r"(?<!\d )(?<![\d.,])([1-9]\d{0,2}) (\d{3})" + rows, r"\1\2", text)
-    unit = r"(?=\s?(?:[bmkt]\b|gb|go|mrd|milliard|h\b|€|eur|usd|\$|%))"
+    unit = r"(?=\s?(?:[bmkt]\b|gb|go|mrd|mio|milliard|million|billion|bilh|milh|h\b|€|eur|usd|\$|%))"
     return re.sub(r"(?<![\d.,a-z_])(\d+),(\d{1,2})" + unit, r"\1.\2", text)
 
 
@@ -85,6 +85,10 @@ def _tenths(match: re.Match[str]) -> str:
     return f"{_TENTHS.index(match[1]) + 1}{5 if match[2] else 0}%"
 
 
+def _hundred_millions(match: re.Match[str]) -> str:
+    return f"{ {'十': 10, '百': 100, '千': 1000}[match[1]] }亿"
+
+
 def _and_cents(match: re.Match[str]) -> str:
     return f"${number_word(match[1])}.{match[2]}"
 
@@ -104,6 +108,10 @@ _SPOKEN: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
     (re.compile(rf"([{_TENTHS}])成(半)?(?![本功为都员了])"), _tenths),
     (re.compile(rf"百分之([{_TENTHS}])十()"), _tenths),
     (re.compile(r"百分之(\d{1,3})"), r"\1%"),
+    (
+        re.compile(r"(?<![\d一二三四五六七八九十几数])([十百千])亿(?=级|规模|的?参数|的?模型|token|词)"),
+        _hundred_millions,
+    ),
     (
         re.compile(rf"(?<![a-z])({'|'.join(_PARTS)}) (?:of )?the (?=time|day|week|month|year)"),
         lambda match: f"{_PARTS[match[1]]}% of the ",
