@@ -227,6 +227,9 @@ FAMILIES: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("micro=2 13b full", {"micro_batch": 2}),
     ],
     "settings": [
+        ("8b, hidden 2048, vocab 50k", {"seq_len": None}),
+        ("error count: 5 after resuming, 7b", {"n_gpus": None}),
+        ("(count=4, gpu=a100), 7b full", {"n_gpus": 4}),
         ("Tage für 1,5 Billionen Tokens mit einem 7B", {"tokens": 1.5e12, "lora_rank": None}),
         ("ein 7B für 8 H100 planen", {"lora_rank": None, "n_gpus": 8}),
         ("für 16 Millionen Tokens, 7B", {"lora_rank": None, "tokens": 16e6}),

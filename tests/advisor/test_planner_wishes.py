@@ -128,6 +128,19 @@ def test_each_way_to_put_a_wish_gets_its_tool(desk: Desk, want: str, question: s
     assert got.grounding.numbers == got.grounding.grounded
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4x A100 PCIe 40GB for 13b full with zero3, is that enough?",
+        "two H100 NVL, 70b qlora at 4k: is this fine",
+        "8 A100 PCIe, 7b full, bs 1, does it fit",
+    ],
+)
+def test_a_form_in_a_cards_name_asks_nothing_of_links(desk: Desk, text: str) -> None:
+    called = [call.name for call in answer(text, None, "planner", desk=desk).tool_calls]
+    assert called[0] == "estimate_vram"
+
+
 def test_a_figure_for_each_end_of_a_range_of_sizes(desk: Desk) -> None:
     got = answer("192 V100s, 1B-15B code model, need the combo of dp/tp/pp. go", None, "planner", desk=desk)
     planned = [call.arguments["model"] for call in got.tool_calls if call.name == "plan_parallelism"]

@@ -99,7 +99,10 @@ def _of_a_job(turn: Slots, state: Slots) -> str:
 def _link_hurts(turn: Slots, state: Slots) -> bool:
     """Whether what a link costs a job is asked: several cards, a link that is named or missing, and harm or enough."""
     several = state.get("n_gpus", 1) > 1 or state.get("n_nodes", 1) > 1 or len(state.gpus) > 1
-    linked = turn.values.keys() & {"intra_link", "inter_link"} or _named("a_link").search(turn.lower)
+    text = turn.lower
+    for card in turn.gpus:  # "4x A100 PCIe" names a card, no link
+        text = text[: card.start] + " " * (card.end - card.start) + text[card.end :]
+    linked = turn.values.keys() & {"intra_link", "inter_link"} or _named("a_link").search(text)
     return bool(several and state.gpus and linked and _named("link_hurts").search(turn.lower))
 
 

@@ -100,7 +100,9 @@ def read_bare_length(page: Page, models: list[ModelMention], values: dict[str, A
     usual = [match for match in page.all("usual_length") if not other.search(page.text[: match.start()][-12:])]
     if usual:
         values["seq_len"] = int(usual[-1][1])
-    elif not page.has("price_words") and (usual := page.all("usual_length_k")):
+        return
+    usual = [match for match in page.all("usual_length_k") if not other.search(page.text[: match.start()][-12:])]
+    if usual and not page.has("price_words"):
         values["seq_len"] = length(usual[-1][1], "k")
 
 
