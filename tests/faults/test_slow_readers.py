@@ -178,8 +178,5 @@ def test_five_hundred_slow_readers_hold_up_nobody() -> None:
 @pytest.mark.timeout(300)
 def test_a_minute_under_load_leaves_memory_files_and_threads_as_they_were(tmp_path: Path) -> None:
     found = soak.measure(minutes=1.0)
-    assert found["faults"] == []
     assert found["requests"] > 500
-    assert found["growth_in_second_half_mib"] < 12
-    assert found["sockets_left"] == 0
-    assert found["threads_grown_in_second_half"] <= 0
+    assert soak.sound(found), found
