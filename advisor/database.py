@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from advisor.schema import MIGRATIONS, migrate_postgres, migrate_sqlite
+from advisor.write_queue import WriteQueue
 from tools.errors import BadValue
 
 BUSY_SECONDS = 5.0
@@ -103,11 +104,13 @@ class SqliteDatabase:
         self._local = threading.local()
         self._shared: sqlite3.Connection | None = None
         self._lock = threading.RLock()
+        self._queue: WriteQueue | None = None
         try:
             if path == ":memory:":
                 self._shared = self._connect()
             else:
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
+                self._queue = WriteQueue(path)
             migrate_sqlite(self._connection(), steps)
         except BaseException as error:
             self.close()
@@ -123,7 +126,7 @@ class SqliteDatabase:
     @contextmanager
     def writing(self) -> Iterator[Session]:
         """See ``Database.writing``."""
-        with _told_apart(*_SQLITE_LOST), self._lock if self._shared else _NoLock():
+        with _told_apart(*_SQLITE_LOST), self._queue.turn() if self._queue else self._lock:
             db = self._connection()
             db.execute("begin immediate")
             try:
@@ -139,6 +142,8 @@ class SqliteDatabase:
         connection = self._shared or getattr(self._local, "connection", None)
         if connection is not None:
             connection.close()
+        if self._queue is not None:
+            self._queue.close()
         self._shared, self._local = None, threading.local()
 
     def _unusable(self, error: BaseException) -> Exception:
@@ -288,11 +293,3 @@ class _PostgresSession:
 @lru_cache(maxsize=256)
 def _dialect(sql: str) -> str:
     return sql.replace("?", "%s")
-
-
-class _NoLock:
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *exc: object) -> None:
-        return None
