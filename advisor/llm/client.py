@@ -9,6 +9,7 @@ file watches the clock.
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
 import queue
@@ -19,6 +20,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from types import FrameType
 from typing import Any
 
 from advisor.llm.breaker import breaker_of
@@ -345,7 +347,7 @@ def _hang_up_on(reader: threading.Thread) -> None:
     read ends by its own timeout.
     """
     while reader.is_alive():
-        frame = sys._current_frames().get(reader.ident or 0)
+        frame = _frame_of(reader)
         while frame is not None:
             network = getattr(frame.f_locals.get("self"), "_network_stream", None)
             if network is not None:
@@ -353,6 +355,19 @@ def _hang_up_on(reader: threading.Thread) -> None:
                     network.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
             frame = frame.f_back
         reader.join(POLL_SECONDS)
+
+
+def _frame_of(thread: threading.Thread) -> FrameType | None:
+    """Where a thread is. Without the collector meanwhile: what it runs may hand over the interpreter while the list of
+    threads is locked, and whoever then starts or ends a thread stops the whole process (CPython gh-106883).
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return sys._current_frames().get(thread.ident or 0)
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _sleep(seconds: float, stopped: Callable[[], bool]) -> None:

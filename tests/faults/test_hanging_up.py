@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import threading
@@ -123,13 +124,20 @@ def _cut_at(model: Model, provider: Provider, places: range) -> None:
         assert len(provider.requests) <= 3
 
 
+def test_a_thread_is_looked_for_while_nothing_is_collected(monkeypatch: pytest.MonkeyPatch) -> None:
+    really, collecting = sys._current_frames, []
+    monkeypatch.setattr(sys, "_current_frames", lambda: (collecting.append(gc.isenabled()), really())[1])
+    assert client._frame_of(threading.current_thread()) is not None
+    assert (collecting, gc.isenabled()) == ([False], True)
+
+
 def _readers() -> list[threading.Thread]:
     return [one for one in threading.enumerate() if one.name.startswith("advisor-")]
 
 
 def _waits(thread: threading.Thread) -> list[str]:
     """The functions that a thread is in."""
-    frame = sys._current_frames().get(thread.ident or 0)
+    frame = client._frame_of(thread)
     return [entry.name for entry in traceback.extract_stack(frame)] if frame else []
 
 
