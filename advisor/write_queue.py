@@ -51,10 +51,14 @@ class WriteQueue:
 
     def _alone(self, until: float) -> bool:
         """Whether no other process is writing, once that is so."""
-        while self._file is not None:
-            with suppress(BlockingIOError):
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        while (file := self._file) is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return True
+            except BlockingIOError:
+                pass  # another process is writing
+            except OSError:  # closed meanwhile, or a file system without locks: there is no queue
+                break
             if time.monotonic() >= until:
                 break
             time.sleep(_LOOK_SECONDS)

@@ -1,6 +1,7 @@
 """Names of training stacks that people use, and the stack whose conventions each is counted by.
 
-Which engine runs the training step is read from each project's documentation: XTuner, ms-swift, LMFlow and PEFT
+Which engine runs the training step is recalled from what each project says of itself, not read in a source held here,
+and the assumption that a result carries names the stack it was counted by: XTuner, ms-swift, LMFlow and PEFT
 scripts train Hugging Face modules; OpenRLHF and Colossal-AI shard as DeepSpeed does; verl trains Hugging Face modules
 under FSDP. Engines that only serve are counted like Hugging Face's: weights, cache and activations are the same.
 """

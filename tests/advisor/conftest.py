@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from advisor.llm.planner import Planner
 from advisor.llm.protocol import Finish, Model, ModelEvent, ModelFailed, ModelRequest, TextDelta, ToolCall
 from advisor.settings import Settings
 from advisor.store import SqliteConversations
@@ -67,3 +68,10 @@ def desk_of(tmp_path: Path) -> Callable[..., Desk]:
         return Desk(chosen, SqliteConversations(tmp_path / "advisor.db"), open_model)
 
     return make
+
+
+@pytest.fixture(scope="module")
+def planner_desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    """A desk where the planner answers, on a store of the module's own."""
+    path = tmp_path_factory.mktemp("planner") / "a.db"
+    return Desk(Settings(), SqliteConversations(path), lambda _name: Planner())

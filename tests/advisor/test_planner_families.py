@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from advisor.answer import Answer
-from advisor.llm.planner import Planner
-from advisor.settings import Settings
-from advisor.store import SqliteConversations
-from advisor.turn import Desk, answer
+from advisor.turn import Desk
+from tests.advisor.reading import ask
 
 # What is wanted: the first tool that is called; "declined" and "needs_input" are statuses. Then ten ways to put it.
 FAMILIES = {
@@ -210,31 +205,9 @@ FAMILIES = {
 QUESTIONS = [(want, question) for (want, _wish), ways in FAMILIES.items() for question in ways]
 
 
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
-    path: Path = tmp_path_factory.mktemp("families") / "a.db"
-    return Desk(Settings(), SqliteConversations(path), lambda _name: Planner())
-
-
-def ask(desk: Desk, *turns: str) -> Answer:
-    """The answer to the last of ``turns``, whose numbers all hold."""
-    conversation = None
-    for text in turns:
-        got = answer(text, conversation, "planner", desk=desk)
-        conversation = got.conversation_id
-        assert not got.grounding.repaired
-        assert got.grounding.numbers == got.grounding.grounded
-    return got
-
-
-def lead(got: Answer) -> str:
-    """The first paragraph."""
-    return got.answer.split("\n\n", 1)[0]
-
-
 @pytest.mark.parametrize(("want", "question"), QUESTIONS)
-def test_each_way_to_put_a_wish_gets_its_tool(desk: Desk, want: str, question: str) -> None:
-    got = ask(desk, question)
+def test_each_way_to_put_a_wish_gets_its_tool(planner_desk: Desk, want: str, question: str) -> None:
+    got = ask(planner_desk, question)
     if want in ("declined", "needs_input"):
         assert got.status == want
         assert not got.tool_calls

@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from advisor.answer import Answer
-from advisor.llm.planner import Planner
 from advisor.llm.planner.choices import choice_of
 from advisor.llm.planner.parse import parse
 from advisor.llm.planner.told import hours_told, step_seconds, times_by_count
-from advisor.settings import Settings
-from advisor.store import SqliteConversations
-from advisor.turn import Desk, answer
-
-
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
-    path: Path = tmp_path_factory.mktemp("figures") / "a.db"
-    return Desk(Settings(), SqliteConversations(path), lambda _name: Planner())
-
-
-def ask(desk: Desk, *turns: str) -> Answer:
-    """The answer to the last of ``turns``, whose numbers all hold."""
-    conversation = None
-    for text in turns:
-        got = answer(text, conversation, "planner", desk=desk)
-        conversation = got.conversation_id
-        assert not got.grounding.repaired
-    return got
-
-
-def lead(got: Answer) -> str:
-    return got.answer.split("\n\n", 1)[0]
+from advisor.turn import Desk
+from tests.advisor.reading import ask, lead
 
 
 def facts(got: Answer, name: str) -> list[float]:
@@ -81,15 +57,16 @@ def test_hours_are_told_only_where_a_run_or_a_bar_tells_them() -> None:
     assert hours_told(parse("I need it in 40h")) is None
 
 
-def test_a_time_that_was_told_is_judged_by_the_range_of_the_run(desk: Desk) -> None:
-    slow = ask(desk, "tqdm says 400 hours for qlora of llama 3.1 8b on a 3090, 20M tokens, normal?")
+def test_a_time_that_was_told_is_judged_by_the_range_of_the_run(planner_desk: Desk) -> None:
+    slow = ask(planner_desk, "tqdm says 400 hours for qlora of llama 3.1 8b on a 3090, 20M tokens, normal?")
     assert "slower than I expect" in lead(slow)
     assert facts(slow, "run_hours")[0] < 400
     fine = ask(
-        desk, f"took {facts(slow, 'run_hours')[0]:.1f} hours for qlora of llama 3.1 8b on a 3090, 20M tokens, ok?"
+        planner_desk,
+        f"took {facts(slow, 'run_hours')[0]:.1f} hours for qlora of llama 3.1 8b on a 3090, 20M tokens, ok?",
     )
     assert "that is normal" in lead(fine)
-    undated = ask(desk, "the bar says hundreds of hours for a 13b lora on an a100, normal?")
+    undated = ask(planner_desk, "the bar says hundreds of hours for a 13b lora on an a100, normal?")
     assert "named no amount of data" in lead(undated)
 
 
@@ -114,8 +91,8 @@ def test_two_values_set_against_each_other_are_one_choice(text: str, pair: tuple
     assert choice_of(parse(text)) == pair
 
 
-def test_both_values_of_a_choice_are_computed_with_memory_and_speed(desk: Desk) -> None:
-    got = ask(desk, "zero2 vs zero3 for a 13b full finetune on 8 a100 80gb")
+def test_both_values_of_a_choice_are_computed_with_memory_and_speed(planner_desk: Desk) -> None:
+    got = ask(planner_desk, "zero2 vs zero3 for a 13b full finetune on 8 a100 80gb")
     assert [call.arguments["sharding"] for call in got.tool_calls if call.name == "estimate_run"] == ["zero2", "zero3"]
     two, three = facts(got, "peak_per_gpu")
     # ZeRO-3 shards the weights too: of 13e9 x 4 bytes each card keeps an eighth.
@@ -124,8 +101,8 @@ def test_both_values_of_a_choice_are_computed_with_memory_and_speed(desk: Desk) 
     assert "tokens/s" in lead(got)
 
 
-def test_doubling_the_data_of_the_run_spoken_of_doubles_its_hours(desk: Desk) -> None:
-    got = ask(desk, "llama 3.1 8b lora on a 4090, 10M tokens: how long?", "and if I double my dataset?")
+def test_doubling_the_data_of_the_run_spoken_of_doubles_its_hours(planner_desk: Desk) -> None:
+    got = ask(planner_desk, "llama 3.1 8b lora on a 4090, 10M tokens: how long?", "and if I double my dataset?")
     assert "from 10 M tokens to 20 M tokens" in lead(got)
     before, after = facts(got, "run_hours")
     assert after == pytest.approx(2 * before, rel=0.05)
@@ -147,26 +124,26 @@ def test_doubling_the_data_of_the_run_spoken_of_doubles_its_hours(desk: Desk) ->
         ("100k prompt takes 20 minutes before the first token, llama 70b q4 on a mac m3 ultra", "bound by the machine"),
     ],
 )
-def test_the_figure_asked_for_leads(desk: Desk, question: str, words: str) -> None:
-    assert words in lead(ask(desk, question))
+def test_the_figure_asked_for_leads(planner_desk: Desk, question: str, words: str) -> None:
+    assert words in lead(ask(planner_desk, question))
 
 
-def test_the_price_of_a_million_tokens_is_that_of_the_run(desk: Desk) -> None:
-    got = ask(desk, "cost per million tokens to train a 13b lora on an a100 at $1.39/h")
+def test_the_price_of_a_million_tokens_is_that_of_the_run(planner_desk: Desk) -> None:
+    got = ask(planner_desk, "cost per million tokens to train a 13b lora on an a100 at $1.39/h")
     cost, tokens, each = (facts(got, name)[0] for name in ("run_cost", "tokens", "usd_per_million_tokens"))
     assert each == pytest.approx(cost / tokens * 1e6)
 
 
-def test_offers_hold_the_memory_and_the_price_asked_for(desk: Desk) -> None:
-    got = ask(desk, "need a single card >=80GB under 2 bucks an hour")
+def test_offers_hold_the_memory_and_the_price_asked_for(planner_desk: Desk) -> None:
+    got = ask(planner_desk, "need a single card >=80GB under 2 bucks an hour")
     cards = next(call.arguments["gpus"] for call in got.tool_calls if call.name == "compare_gpus")
     assert len(cards) == 4
     sheets = [float(fact.value) for fact in got.facts if fact.name == "memory"]
     assert min(sheets) >= 80e9
 
 
-def test_a_purchase_without_a_price_says_the_most_that_it_may_cost(desk: Desk) -> None:
-    got = ask(desk, "should i buy a 4090 or rent one")
+def test_a_purchase_without_a_price_says_the_most_that_it_may_cost(planner_desk: Desk) -> None:
+    got = ask(planner_desk, "should i buy a 4090 or rent one")
     assert "costs less than" in lead(got)
     assert got.status == "answered"
 
@@ -179,32 +156,32 @@ def test_a_purchase_without_a_price_says_the_most_that_it_may_cost(desk: Desk) -
         ("all ranks hang at the first all_reduce", "one rank waits for a collective"),
     ],
 )
-def test_a_failure_leads_with_its_usual_cause(desk: Desk, question: str, words: str) -> None:
-    got = ask(desk, question)
+def test_a_failure_leads_with_its_usual_cause(planner_desk: Desk, question: str, words: str) -> None:
+    got = ask(planner_desk, question)
     assert words in lead(got)
     assert [call.name for call in got.tool_calls] == ["search_knowledge"]
 
 
-def test_a_run_that_was_told_with_its_hours_is_billed_by_them(desk: Desk) -> None:
-    got = ask(desk, "our 70b full run took 25 hours on 32 A10G at aws. what did we pay?")
+def test_a_run_that_was_told_with_its_hours_is_billed_by_them(planner_desk: Desk) -> None:
+    got = ask(planner_desk, "our 70b full run took 25 hours on 32 A10G at aws. what did we pay?")
     assert [call.name for call in got.tool_calls] == ["lookup_prices"]
     assert got.tool_calls[0].arguments["hours"] == 25
 
 
-def test_words_that_the_asker_takes_back_are_not_answered(desk: Desk) -> None:
-    got = ask(desk, "4x A40 or rent? no wait, forget that. just tell me gpus that hold a 20B lora at 4k")
+def test_words_that_the_asker_takes_back_are_not_answered(planner_desk: Desk) -> None:
+    got = ask(planner_desk, "4x A40 or rent? no wait, forget that. just tell me gpus that hold a 20B lora at 4k")
     assert "compare_ownership" not in {call.name for call in got.tool_calls}
     assert "20B" in got.answer
 
 
-def test_a_passage_that_is_only_near_does_not_stand_beside_figures(desk: Desk) -> None:
-    got = ask(desk, "a four b model in 4bit wont start on my 4090, Qwen3-4B, fast_inference, max_seq 2000")
+def test_a_passage_that_is_only_near_does_not_stand_beside_figures(planner_desk: Desk) -> None:
+    got = ask(planner_desk, "a four b model in 4bit wont start on my 4090, Qwen3-4B, fast_inference, max_seq 2000")
     assert "No article answers just that" not in got.answer
     assert "loosely_related" not in {warning.code for warning in got.warnings}
 
 
-def test_a_bill_beside_another_answer_is_one_line_without_a_bare_yes(desk: Desk) -> None:
-    got = ask(desk, "tp/pp layout for 70b on 64 h100")
+def test_a_bill_beside_another_answer_is_one_line_without_a_bare_yes(planner_desk: Desk) -> None:
+    got = ask(planner_desk, "tp/pp layout for 70b on 64 h100")
     assert got.tool_calls[0].name == "plan_parallelism"
     assert "\nYes: " not in got.answer
     assert "Memory per GPU at" not in got.answer

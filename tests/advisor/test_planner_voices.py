@@ -11,6 +11,7 @@ import pytest
 
 from advisor.llm.planner.follow_up import read_follow_up
 from advisor.llm.planner.parse import parse
+from tests.advisor.reading import assert_read
 
 QUESTIONS: list[tuple[str, dict[str, Any]]] = [
     (
@@ -302,16 +303,7 @@ QUESTIONS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("text", "expected"), QUESTIONS)
 def test_all_that_a_question_states_is_read(text: str, expected: dict[str, Any]) -> None:
-    slots = parse(text)
-    read = {
-        **slots.values,
-        "gpu": slots.gpus[0].argument if slots.gpus else None,
-        "model": slots.model.argument if slots.model else None,
-        "methods": slots.methods,
-        "providers": slots.providers,
-    }
-    for name, value in expected.items():
-        assert read.get(name) == (pytest.approx(value) if isinstance(value, float) else value), name
+    assert_read(text, expected)
 
 
 @pytest.mark.parametrize(

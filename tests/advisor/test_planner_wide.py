@@ -7,24 +7,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from advisor.llm.planner import Planner
-from advisor.settings import Settings
-from advisor.store import SqliteConversations
 from advisor.turn import Desk, answer
 
 GROUPS = yaml.safe_load((Path(__file__).parent / "wide_questions.yaml").read_text(encoding="utf-8"))
 QUESTIONS = [(tuple(group["accept"]), text) for group in GROUPS for text in group["questions"]]
 
 
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
-    path: Path = tmp_path_factory.mktemp("wide") / "a.db"
-    return Desk(Settings(), SqliteConversations(path), lambda _name: Planner())
-
-
 @pytest.mark.parametrize(("accepted", "question"), QUESTIONS)
-def test_a_question_gets_a_tool_that_can_answer_it(desk: Desk, accepted: tuple[str, ...], question: str) -> None:
-    got = answer(question, None, "planner", desk=desk)
+def test_a_question_gets_a_tool_that_can_answer_it(
+    planner_desk: Desk, accepted: tuple[str, ...], question: str
+) -> None:
+    got = answer(question, None, "planner", desk=planner_desk)
     assert not got.grounding.repaired
     assert got.status in accepted or {call.name for call in got.tool_calls} & set(accepted)
 

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from advisor.llm.planner import Planner
-from advisor.settings import Settings
-from advisor.store import SqliteConversations
 from advisor.turn import Desk, answer
 
 # What is wanted: a tool that is called, or a status. Then ten ways to put it.
@@ -113,15 +108,9 @@ FAMILIES = {
 QUESTIONS = [(want, question) for (want, _wish), ways in FAMILIES.items() for question in ways]
 
 
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
-    path: Path = tmp_path_factory.mktemp("wishes") / "a.db"
-    return Desk(Settings(), SqliteConversations(path), lambda _name: Planner())
-
-
 @pytest.mark.parametrize(("want", "question"), QUESTIONS)
-def test_each_way_to_put_a_wish_gets_its_tool(desk: Desk, want: str, question: str) -> None:
-    got = answer(question, None, "planner", desk=desk)
+def test_each_way_to_put_a_wish_gets_its_tool(planner_desk: Desk, want: str, question: str) -> None:
+    got = answer(question, None, "planner", desk=planner_desk)
     called = {call.name for call in got.tool_calls}
     assert want in called or (got.status == want and not called), (got.status, called)
     assert not got.grounding.repaired
@@ -136,20 +125,20 @@ def test_each_way_to_put_a_wish_gets_its_tool(desk: Desk, want: str, question: s
         "8 A100 PCIe, 7b full, bs 1, does it fit",
     ],
 )
-def test_a_form_in_a_cards_name_asks_nothing_of_links(desk: Desk, text: str) -> None:
-    called = [call.name for call in answer(text, None, "planner", desk=desk).tool_calls]
+def test_a_form_in_a_cards_name_asks_nothing_of_links(planner_desk: Desk, text: str) -> None:
+    called = [call.name for call in answer(text, None, "planner", desk=planner_desk).tool_calls]
     assert called[0] == "estimate_vram"
 
 
-def test_a_figure_for_each_end_of_a_range_of_sizes(desk: Desk) -> None:
-    got = answer("192 V100s, 1B-15B code model, need the combo of dp/tp/pp. go", None, "planner", desk=desk)
+def test_a_figure_for_each_end_of_a_range_of_sizes(planner_desk: Desk) -> None:
+    got = answer("192 V100s, 1B-15B code model, need the combo of dp/tp/pp. go", None, "planner", desk=planner_desk)
     planned = [call.arguments["model"] for call in got.tool_calls if call.name == "plan_parallelism"]
     assert planned == ["1B", "15B"]
 
 
-def test_a_wheel_is_held_against_the_driver_as_well_as_what_the_driver_names(desk: Desk) -> None:
+def test_a_wheel_is_held_against_the_driver_as_well_as_what_the_driver_names(planner_desk: Desk) -> None:
     text = "nvidia-smi: driver 470.82.01, CUDA Version: 11.4. pip gave me torch+cu121. is_available() False"
-    got = answer(text, None, "planner", desk=desk)
+    got = answer(text, None, "planner", desk=planner_desk)
     held = [call.arguments.get("cuda") for call in got.tool_calls if call.name == "check_compatibility"]
     assert set(held) == {"11.4", "12.1"}
 
@@ -157,15 +146,24 @@ def test_a_wheel_is_held_against_the_driver_as_well_as_what_the_driver_names(des
 @pytest.mark.parametrize(
     "text", ["$500 and 3 days: which gpu for 13b full on 40k rows", "34b lora, which gpu? 1500 usd, a week"]
 )
-def test_the_time_beside_a_budget_is_the_time_that_there_is(desk: Desk, text: str) -> None:
-    got = answer(text, None, "planner", desk=desk)
+def test_the_time_beside_a_budget_is_the_time_that_there_is(planner_desk: Desk, text: str) -> None:
+    got = answer(text, None, "planner", desk=planner_desk)
     chosen = [call.arguments for call in got.tool_calls if call.name == "select_gpu"]
     assert chosen
     assert chosen[0]["deadline"] in ("72h", "168h")
 
 
-def test_a_price_in_yuan_is_not_taken_for_dollars(desk: Desk) -> None:
-    got = answer("买8张H100还是租，租每卡每小时12元，利用率五成", None, "planner", desk=desk)
+def test_a_price_in_yuan_is_not_taken_for_dollars(planner_desk: Desk) -> None:
+    got = answer("买8张H100还是租，租每卡每小时12元，利用率五成", None, "planner", desk=planner_desk)
     owned = next(call.arguments for call in got.tool_calls if call.name == "compare_ownership")
     assert "cloud_price" not in owned
     assert owned["utilisation"] == 0.5
+
+
+@pytest.mark.parametrize("text", ["40k EUR left, biggest continued pretraining of an 8B?",
+                                  "50000 CNY left: the most continued pretraining of an 8B"])  # fmt: skip
+def test_a_sum_in_another_currency_is_held_against_nothing(planner_desk: Desk, text: str) -> None:
+    got = answer(text, None, "planner", desk=planner_desk)
+    assert [call.name for call in got.tool_calls] == ["estimate_run"]
+    assert "no dated exchange rate" in got.answer
+    assert "within" not in got.answer.split("Assumed")[0].lower()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from advisor.llm.planner.parse import parse
+from tests.advisor.reading import assert_read
 
 QUESTIONS: list[tuple[str, dict[str, Any]]] = [
     (
@@ -384,13 +384,4 @@ QUESTIONS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("text", "expected"), QUESTIONS)
 def test_all_that_a_question_states_is_read(text: str, expected: dict[str, Any]) -> None:
-    slots = parse(text)
-    read = {
-        **slots.values,
-        "gpu": slots.gpus[0].argument if slots.gpus else None,
-        "model": slots.model.argument if slots.model else None,
-        "methods": slots.methods,
-        "providers": slots.providers,
-    }
-    for name, value in expected.items():
-        assert read.get(name) == (pytest.approx(value) if isinstance(value, float) else value), name
+    assert_read(text, expected)

@@ -229,13 +229,11 @@ def cost(d: Decider) -> None:
     if state.model is not None and d.model() is not None:
         most = grammar.seen("most_for_money", d.turn.lower) is not None
         asks_tokens = most or d.cards() or "how_many_tokens" in d.turn.cues
-        money = state.get("budget_usd") or (most and state.get("budget_other"))
-        if (
-            money
-            and asks_tokens
-            and not (state.get("tokens") or state.get("samples"))
-            and not _SPENT.search(d.turn.lower)
-        ):
+        no_data = not (state.get("tokens") or state.get("samples")) and not _SPENT.search(d.turn.lower)
+        if most and no_data and state.get("budget_other") and not state.get("budget_usd"):
+            _unconverted(d)
+            return
+        if state.get("budget_usd") and asks_tokens and no_data:
             tokens_for_money(d, d.card(_COMMON_CARDS[0]) or "")
             if d.cards() and not most:
                 prices(d, "side")
@@ -263,6 +261,19 @@ def _ran(d: Decider) -> bool:
     """Whether a run is told with its hours and cards: its bill is those hours' price, not a run modelled anew."""
     told = d.turn.get("hours") and d.cards() and grammar.named("ran", "asked").search(d.turn.lower)
     return bool(told) and not (d.state.get("tokens") or d.state.get("samples"))
+
+
+_PRICED_SHARE = "1B"  # tokens of the run that is priced where a sum cannot be held against any
+
+
+def _unconverted(d: Decider) -> None:
+    """What a run costs in dollars, beside a sum in another currency: no dated rate is held to compare them by."""
+    card, method = d.card(_COMMON_CARDS[0]) or "", d.method() or run_methods(d)[0]
+    count = d.count_of(card) or fitting_count(d, card, method)
+    base = d.workload("estimate_run", gpu=card, n_gpus=count, tokens=_PRICED_SHARE)
+    d.add("estimate_run", with_method(base, method))
+    d.notes.append("other_currency")
+    d.whole = True
 
 
 @action("price")

@@ -53,7 +53,7 @@ def tokens_in_time(d: Decider, card: str) -> None:
 
 def tokens_for_money(d: Decider, card: str) -> None:
     """The most tokens that a budget (USD) buys: runs over rising tokens, held against it."""
-    budget = _budget(d)
+    budget = float(d.state.get("budget_usd"))
     limit = Limit("run_cost", budget, "the budget")
     values: tuple[str, ...] = ("3M", "10M", "30M", "100M", "300M", "1B", "3B", "10B", "30B")
     if budget >= _LARGE_BUDGET:
@@ -65,17 +65,9 @@ def tokens_for_money(d: Decider, card: str) -> None:
 _LARGE_BUDGET = 3_000  # USD
 
 
-def _budget(d: Decider) -> float:
-    """The sum that was named; another currency is taken as dollars, which a note says: no dated rate is held."""
-    dollars = d.state.get("budget_usd")
-    if dollars is None:
-        d.notes.append("as_dollars")
-    return float(dollars or d.state.get("budget_other") or 0)
-
-
 def model_for_money(d: Decider, card: str) -> None:
     """The largest model that a budget trains on its default share of tokens."""
-    limit = Limit("run_cost", _budget(d), "the budget")
+    limit = Limit("run_cost", float(d.state.get("budget_usd")), "the budget")
     values = ("410M", "1B", "1.4B", "2B", "3B", "4B", "7B", "13B")
     ladder(d, limit, "model", values, gpu=card, n_gpus=d.count_of(card) or 8, method="pretrain")
 

@@ -378,8 +378,8 @@ def _remarks(plan: Plan, state: Slots, turn: Slots, outcomes: list[Outcome]) -> 
     if turn.links:
         lines.append(say("no_link", turn.language))
     own_currency = any(o.call.arguments.get("currency") not in (None, "USD") for o in outcomes)
-    if own_currency or "as_dollars" in plan.notes:
-        pass  # costs are in the currency of the power price
+    if own_currency or "other_currency" in plan.notes:
+        pass  # in the currency of the power price, or said above
     elif turn.get("budget_currency") not in (None, "USD") or "eur" in turn.lower or "€" in turn.lower:
         lines.append(say("euro", turn.language))
     if turn.get("tax") is not None:
